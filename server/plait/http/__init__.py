@@ -1,0 +1,1 @@
+"""The HTTP shell: WebSocket endpoint, pages, health, metrics and the checks before them."""

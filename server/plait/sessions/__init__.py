@@ -1,0 +1,1 @@
+"""One session per socket: its streams, their single terminals and the fair outbox."""

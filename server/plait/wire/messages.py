@@ -1,0 +1,308 @@
+"""Every message of plait.v1 as a frozen struct, client's and server's, and the params per method.
+
+A struct's tag is the message's `type`; field constraints are the protocol's (PROTOCOL.md §2, §3),
+so decoding is validating and an error names the field. Unknown fields are ignored, as §8 asks.
+This module knows no bytes (see `codec`) and no order of messages (see `stream`, `connection`).
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal
+
+import msgspec
+from msgspec import Meta, Raw
+
+from plait.errors import BY_CODE, ErrorClass, PlaitError
+
+MAX_ID = 2**32 - 1
+MAX_WINDOW = 256
+DEFAULT_WINDOW = 64
+
+StreamId = Annotated[int, Meta(ge=1, le=MAX_ID)]
+Count = Annotated[int, Meta(ge=0)]
+Method = Literal["chat", "transcribe", "synthesize", "embed"]
+Priority = Literal["interactive", "batch"]
+Phase = Literal["loading", "preparing", "queued"]
+CancelledBy = Literal["client", "deadline", "slow", "disconnect", "shutdown"]
+FinishReason = Literal["stop", "length", "tool_calls"]
+Usage = dict[str, int]
+
+
+class Message(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True):
+    """Base of all messages; optional fields that hold their default stay off the wire."""
+
+
+# --- client -> server --------------------------------------------------------------------------
+
+
+class Open(Message, tag="open"):
+    """`method` is a plain string here: an unknown one is `unsupported_method`, not a bad message."""
+
+    id: StreamId
+    method: str
+    params: Raw = Raw(b"{}")
+    window: Annotated[int, Meta(ge=0, le=MAX_WINDOW)] = DEFAULT_WINDOW
+    priority: Priority = "interactive"
+    deadline_ms: Annotated[int, Meta(ge=1, le=86_400_000)] | None = None
+    resume_seconds: Annotated[float, Meta(ge=0)] = 0
+
+
+class Ack(Message, tag="ack"):
+    id: StreamId
+    seq: Annotated[int, Meta(ge=0, le=MAX_ID)]
+    window: Annotated[int, Meta(ge=1, le=MAX_WINDOW)] | None = None
+
+
+class Input(Message, tag="input"):
+    """Exactly one of `text` (synthesize) and `texts` (embed)."""
+
+    id: StreamId
+    text: str | None = None
+    texts: list[str] | None = None
+
+
+class End(Message, tag="end"):
+    id: StreamId
+
+
+class Cancel(Message, tag="cancel"):
+    id: StreamId
+    heard_ms: Annotated[float, Meta(ge=0)] | None = None
+
+
+class Ping(Message, tag="ping"):
+    n: Annotated[int, Meta(ge=0, le=2**53 - 1)]
+
+
+ClientMessage = Open | Ack | Input | End | Cancel | Ping
+
+
+# --- params per method -------------------------------------------------------------------------
+
+Name = Annotated[str, Meta(max_length=256)]
+
+
+class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
+    role: Annotated[str, Meta(min_length=1, max_length=64)]
+    content: str | None = None
+    name: Name | None = None
+    tool_calls: list[dict[str, Any]] | None = None
+    tool_call_id: Name | None = None
+
+
+class ChatParams(msgspec.Struct, frozen=True, omit_defaults=True):
+    messages: Annotated[list[ChatMessage], Meta(min_length=1, max_length=4096)]
+    model: str | None = None
+    max_tokens: Annotated[int, Meta(ge=1)] | None = None
+    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.7
+    top_p: Annotated[float, Meta(gt=0, le=1)] = 0.95
+    top_k: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
+    min_p: Annotated[float, Meta(ge=0, le=1)] = 0.0
+    repetition_penalty: Annotated[float, Meta(gt=0, le=10)] = 1.0
+    seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] | None = None
+    stop: Annotated[
+        list[Annotated[str, Meta(min_length=1, max_length=4096)]], Meta(max_length=16)
+    ] = msgspec.field(default_factory=list)
+    tools: Annotated[list[dict[str, Any]], Meta(max_length=128)] | None = None
+    logprobs: Annotated[int, Meta(ge=0, le=20)] | bool = False
+
+
+class TranscribeParams(msgspec.Struct, frozen=True, omit_defaults=True):
+    sample_rate: Annotated[int, Meta(ge=8000, le=48000)]
+    model: str | None = None
+    language: Annotated[str, Meta(max_length=16)] | None = None
+    channels: Annotated[int, Meta(ge=1, le=2)] = 1
+    encoding: Literal["pcm_s16le", "pcm_f32le"] = "pcm_s16le"
+    interim: bool = True
+    words: bool = False
+    events: bool = False
+    prompt: Annotated[str, Meta(max_length=1024)] | None = None
+
+
+class SynthesizeParams(msgspec.Struct, frozen=True, omit_defaults=True):
+    text: str | None = None
+    model: str | None = None
+    voice: Name | None = None
+    speed: Annotated[float, Meta(ge=0.5, le=2)] = 1.0
+    language: Annotated[str, Meta(max_length=16)] | None = None
+    format: Literal["pcm_s16le"] = "pcm_s16le"
+    marks: bool = False
+
+
+class EmbedParams(msgspec.Struct, frozen=True, omit_defaults=True):
+    texts: list[str] | None = None
+    model: str | None = None
+    encoding: Literal["f32", "json"] = "f32"
+    normalize: bool = True
+    truncate: bool = False
+
+
+Params = ChatParams | TranscribeParams | SynthesizeParams | EmbedParams
+
+PARAMS: dict[str, type[Params]] = {
+    "chat": ChatParams,
+    "transcribe": TranscribeParams,
+    "synthesize": SynthesizeParams,
+    "embed": EmbedParams,
+}
+
+
+# --- server -> client --------------------------------------------------------------------------
+
+
+class ErrorBody(msgspec.Struct, frozen=True, omit_defaults=True, rename={"error_class": "class"}):
+    code: str
+    error_class: ErrorClass
+    message: str
+    retryable: bool = msgspec.field()  # always present: a client branches on it
+    retry_after_ms: int | None = None
+    param: str | None = None
+    data: dict[str, Any] | None = None
+
+    @classmethod
+    def of(cls, error: PlaitError) -> ErrorBody:
+        return cls(
+            code=error.code,
+            error_class=error.error_class,
+            message=error.message,
+            retryable=error.retryable,
+            retry_after_ms=error.retry_after_ms,
+            param=error.param,
+            data=error.data,
+        )
+
+    def to_error(self) -> PlaitError:
+        """The exception this describes (for clients); an unknown code becomes `internal`."""
+        leaf = BY_CODE.get(self.code, BY_CODE["internal"])
+        return leaf(
+            self.message, param=self.param, data=self.data, retry_after_ms=self.retry_after_ms
+        )
+
+
+class Limits(msgspec.Struct, frozen=True):
+    max_streams: int
+    max_queued: int
+    max_text_bytes: int
+    max_binary_bytes: int
+    window: int
+    opens_per_second: int
+    ping_seconds: int
+
+
+class MethodInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    models: list[str]
+    voices: list[str] | None = None
+
+
+class Welcome(Message, tag="welcome"):
+    protocol: str
+    session: str
+    server: str
+    limits: Limits
+    methods: dict[str, MethodInfo]
+    capabilities: list[str] = msgspec.field()
+
+
+class Accepted(Message, tag="accepted"):
+    id: int
+    phase: Phase
+    position: int
+    percent: int | None = None
+    eta_ms: int | None = None
+    window_bytes: int | None = None
+
+
+class Rejected(Message, tag="rejected"):
+    id: int
+    error: ErrorBody
+
+
+class Format(msgspec.Struct, frozen=True, omit_defaults=True):
+    encoding: str
+    sample_rate: int | None = None
+    channels: int | None = None
+    dims: int | None = None
+
+
+class Started(Message, tag="started"):
+    id: int
+    model: str
+    max_tokens: int | None = None
+    format: Format | None = None
+
+
+class ItemMessage(Message, tag="item"):
+    """`data` per method: see PROTOCOL.md §3. Media items are binary frames instead."""
+
+    id: int
+    seq: int
+    data: Raw
+
+
+class InputAck(Message, tag="input_ack"):
+    id: int
+    bytes: int
+    window_bytes: int
+
+
+class Timing(msgspec.Struct, frozen=True):
+    queued_ms: float
+    first_item_ms: float | None
+    total_ms: float
+    paused_ms: float
+
+
+class Done(Message, tag="done"):
+    id: int
+    seq: int
+    finish_reason: FinishReason
+    usage: Usage
+    timing: Timing
+    truncated: list[int] | None = None
+
+
+class Cancelled(Message, tag="cancelled"):
+    """`stop_ms` and `wasted` are null exactly when `released` is false."""
+
+    id: int
+    seq: int
+    by: CancelledBy
+    released: bool
+    stop_ms: float | None
+    wasted: Usage | None
+    usage: Usage
+    timing: Timing
+    heard: str | None = None
+
+
+class StreamFailed(Message, tag="error"):
+    id: int
+    seq: int
+    error: ErrorBody
+    usage: Usage
+    timing: Timing
+
+
+class GoAway(Message, tag="goaway"):
+    code: str
+    drain_ms: int
+
+
+class Pong(Message, tag="pong"):
+    n: int
+
+
+ServerMessage = (
+    Welcome
+    | Accepted
+    | Rejected
+    | Started
+    | ItemMessage
+    | InputAck
+    | Done
+    | Cancelled
+    | StreamFailed
+    | GoAway
+    | Pong
+)
+Terminal = Done | Cancelled | StreamFailed
