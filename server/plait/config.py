@@ -1,0 +1,304 @@
+"""The one frozen `Config`: defaults < `plait.toml` < `PLAIT_*` environment < command line.
+
+A setting is declared once, with its default, bounds and meaning; docs/configuration.md is printed
+from it (`python -m plait.config_page`). A `Config` that exists is valid: bounds and the rule "no
+binding beyond loopback without a token" are checked when it is built. Inner layers get values,
+never this object. Does NOT know: sockets, models, what any setting is used for.
+"""
+
+from __future__ import annotations
+
+import difflib
+import ipaddress
+import math
+import os
+import platform
+import sys
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import MISSING, Field, dataclass, field, fields
+from pathlib import Path
+from typing import Any, Final, Literal
+
+ChatEngine = Literal["llamacpp", "mlx", "scripted"]
+LogLevel = Literal["debug", "info", "warning", "error"]
+
+DEFAULT_FILE = "plait.toml"
+ENV_PREFIX = "PLAIT_"
+# PLAIT_ variables that are no settings: where models live, which file to read, one more token.
+OTHER_ENV = ("PLAIT_HOME", "PLAIT_CONFIG", "PLAIT_TOKEN")
+# Set by Kubernetes for a service called "plait", and by test suites: never a misspelt setting.
+FOREIGN_ENV = ("PLAIT_SERVICE_", "PLAIT_PORT_", "PLAIT_TEST_")
+
+MIB = 1024 * 1024
+KIB = 1024
+
+
+class ConfigError(ValueError):
+    """A setting is unknown, has the wrong type or is out of bounds.
+
+    `key` names the setting as the operator wrote it (file key or environment variable).
+    """
+
+    def __init__(self, message: str, key: str | None = None) -> None:
+        super().__init__(message)
+        self.key = key
+
+
+def default_chat_engine() -> ChatEngine:
+    """mlx on Apple Silicon, llama.cpp everywhere else."""
+    apple_silicon = sys.platform == "darwin" and platform.machine() == "arm64"
+    return "mlx" if apple_silicon else "llamacpp"
+
+
+def _setting(
+    default: object,
+    doc: str,
+    *,
+    low: float | None = None,
+    high: float | None = None,
+    choices: tuple[str, ...] = (),
+    shown: str | None = None,
+) -> Any:
+    metadata = {"doc": doc, "low": low, "high": high, "choices": choices, "shown": shown}
+    if callable(default):
+        return field(default_factory=default, metadata=metadata)
+    return field(default=default, metadata=metadata, repr=shown != "secret")
+
+
+@dataclass(frozen=True, slots=True)
+class Config:
+    """All settings. Raises ConfigError when a value is out of bounds."""
+
+    host: str = _setting(
+        "127.0.0.1", "Address to listen on. Anything but loopback needs a token, or start fails."
+    )
+    port: int = _setting(8760, "TCP port; 0 takes a free one.", low=0, high=65535)
+    allowed_hosts: tuple[str, ...] = _setting(
+        (), "Host header names accepted besides loopback and `host` (guards against DNS rebinding)."
+    )
+    allowed_origins: tuple[str, ...] = _setting(
+        (), "Origins, like `https://app.example`, accepted besides the server's own and loopback."
+    )
+    tokens: tuple[str, ...] = _setting(
+        (),
+        "Bearer tokens; empty means none is asked. `PLAIT_TOKEN` adds one. Never on argv.",
+        shown="secret",
+    )
+    chat_engine: ChatEngine = _setting(  # noqa: RUF009 - it returns field()
+        default_chat_engine,
+        "Engine behind `chat`; `scripted` needs no model and is for tests.",
+        choices=("llamacpp", "mlx", "scripted"),
+        shown="`mlx` on Apple Silicon, else `llamacpp`",
+    )
+    chat_model: str = _setting(
+        "smollm2-135m-instruct",
+        "Catalogue name, `hf:org/name[/file.gguf]`, or a local path (`./x.gguf`, MLX directory).",
+    )
+    slots: int = _setting(4, "Chats that decode at the same time.", low=1, high=256)
+    context_tokens: int = _setting(
+        4096, "Context of one slot, prompt and answer, in tokens.", low=64, high=1 << 20
+    )
+    max_tokens: int = _setting(
+        1024, "Server-side cap on the tokens one chat may produce.", low=1, high=1 << 20
+    )
+    kv_budget_bytes: int = _setting(
+        0, "Memory for KV caches; 0 means what slots * context_tokens take.", low=0
+    )
+    max_queued: int = _setting(
+        64,
+        "Streams that may wait for a slot; the next is rejected `queue_full`.",
+        low=0,
+        high=65536,
+    )
+    queue_timeout_seconds: float = _setting(
+        60.0, "Longest wait in the queue before `queue_timeout`.", low=0.1, high=3600
+    )
+    max_streams: int = _setting(32, "Live streams per connection.", low=1, high=4096)
+    max_connections: int = _setting(1024, "WebSocket connections.", low=1, high=65536)
+    max_text_bytes: int = _setting(
+        MIB, "Largest text frame from a client; a larger one closes 1009.", low=KIB, high=64 * MIB
+    )
+    max_binary_bytes: int = _setting(
+        256 * KIB, "Largest binary frame from a client.", low=KIB, high=64 * MIB
+    )
+    max_outbox_bytes: int = _setting(
+        256 * KIB,
+        "Unsent output per stream; at the bound its job is paused.",
+        low=KIB,
+        high=64 * MIB,
+    )
+    opens_per_second: float = _setting(
+        100.0, "Opens and cancels per second and connection; a flood closes 4429.", low=1, high=1e6
+    )
+    drain_seconds: float = _setting(
+        10.0, "Grace for running streams after SIGTERM.", low=0, high=600
+    )
+    log_level: LogLevel = _setting(  # noqa: RUF009 - it returns field()
+        "info",
+        "Least severe log line shown; payloads are never logged.",
+        choices=("debug", "info", "warning", "error"),
+    )
+
+    def __post_init__(self) -> None:
+        for spec in fields(self):
+            _check_bounds(spec, getattr(self, spec.name))
+        if not self.tokens and not is_loopback(self.host):
+            raise ConfigError(
+                f"host {self.host!r} is reachable from other machines and no token is set. Set"
+                " PLAIT_TOKEN (or `tokens` in plait.toml), or keep host = '127.0.0.1'.",
+                key="host",
+            )
+
+
+SPECS: Final[dict[str, Field[Any]]] = {spec.name: spec for spec in fields(Config)}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether `host` (an address or `localhost`) is reachable from this machine only."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def load_config(
+    file: Path | None = None,
+    environ: Mapping[str, str] | None = None,
+    arguments: Mapping[str, object] | None = None,
+) -> Config:
+    """Merge the four sources into a Config.
+
+    `file` None means `$PLAIT_CONFIG`, else `plait.toml` in the working directory where there is
+    one. `arguments` maps setting names to command-line values; None values are skipped.
+    Raises ConfigError naming the key and the nearest known key.
+    """
+    environ = os.environ if environ is None else environ
+    values = _from_file(_find_file(file, environ))
+    values |= _from_environment(environ)
+    for name, value in (arguments or {}).items():
+        if value is not None:
+            values[name] = _typed(name, value, shown=f"--{name.replace('_', '-')}")
+    extra_token = environ.get("PLAIT_TOKEN", "").strip()
+    if extra_token:
+        values["tokens"] = (*values.get("tokens", ()), extra_token)
+    return Config(**values)
+
+
+def _find_file(file: Path | None, environ: Mapping[str, str]) -> Path | None:
+    if file is None and environ.get("PLAIT_CONFIG"):
+        file = Path(environ["PLAIT_CONFIG"])
+    if file is None:
+        return Path(DEFAULT_FILE) if Path(DEFAULT_FILE).is_file() else None
+    if not file.is_file():
+        raise ConfigError(
+            f"there is no configuration file {file}. Create it or leave --config out."
+        )
+    return file
+
+
+def _from_file(file: Path | None) -> dict[str, Any]:
+    if file is None:
+        return {}
+    try:
+        raw = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise ConfigError(f"{file} cannot be read as TOML: {error}.") from error
+    for key in raw:
+        if key not in SPECS:
+            raise _unknown(key, SPECS, where=str(file))
+    return {key: _typed(key, value, shown=f"{key} in {file}") for key, value in raw.items()}
+
+
+def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
+    values: dict[str, Any] = {}
+    for key, text in environ.items():
+        if not key.startswith(ENV_PREFIX) or key in OTHER_ENV or key.startswith(FOREIGN_ENV):
+            continue
+        name = key.removeprefix(ENV_PREFIX).lower()
+        if name not in SPECS or key != env_name(name):
+            raise _unknown(key, (*map(env_name, SPECS), *OTHER_ENV), where="the environment")
+        values[name] = _parse_text(name, text, key)
+    return values
+
+
+def env_name(name: str) -> str:
+    return ENV_PREFIX + name.upper()
+
+
+def _parse_text(name: str, text: str, key: str) -> object:
+    kind = type(_default(name))
+    if kind is tuple:
+        return tuple(part.strip() for part in text.split(",") if part.strip())
+    if kind is str:
+        return text
+    try:
+        return kind(text)
+    except ValueError:
+        hint = ""
+        if name == "port" and text.startswith("tcp://"):
+            hint = " Kubernetes sets it for a service called plait: use enableServiceLinks: false."
+        raise ConfigError(
+            f"{key} must be {_KIND_WORDS[kind]}, not {text!r}.{hint}", key=key
+        ) from None
+
+
+_KIND_WORDS: dict[type, str] = {
+    int: "a whole number",
+    float: "a number",
+    str: "a string",
+    tuple: "a list of strings",
+}
+
+
+def _typed(name: str, value: object, shown: str) -> object:
+    if name not in SPECS:
+        raise _unknown(name, SPECS, where="the command line")
+    kind = type(_default(name))
+    if kind is tuple and isinstance(value, (list, tuple)):
+        if all(isinstance(item, str) and item for item in value):
+            return tuple(value)
+    elif kind is float and type(value) in (int, float):
+        return float(value)  # type: ignore[arg-type]
+    elif type(value) is kind:  # not isinstance: true is no port
+        return value
+    written = "…" if name == "tokens" else repr(value)
+    raise ConfigError(f"{shown} must be {_KIND_WORDS[kind]}, not {written}.", key=name)
+
+
+def _check_bounds(spec: Field[Any], value: Any) -> None:
+    low, high, choices = (spec.metadata[part] for part in ("low", "high", "choices"))
+    if choices and value not in choices:
+        raise ConfigError(
+            f"{spec.name} must be one of {', '.join(choices)}, not {value!r}."
+            + _nearest(str(value), choices),
+            key=spec.name,
+        )
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ConfigError(f"{spec.name} must be a finite number, not {value}.", key=spec.name)
+    if low is not None and value < low:
+        raise ConfigError(f"{spec.name} must be at least {low:g}, not {value}.", key=spec.name)
+    if high is not None and value > high:
+        raise ConfigError(f"{spec.name} must be at most {high:.0f}, not {value}.", key=spec.name)
+    if isinstance(value, str) and not value:
+        raise ConfigError(f"{spec.name} must not be empty.", key=spec.name)
+
+
+def _default(name: str) -> Any:
+    spec = SPECS[name]
+    if spec.default_factory is not MISSING:
+        return spec.default_factory()
+    return spec.default
+
+
+def _unknown(key: str, known: Iterable[str], where: str) -> ConfigError:
+    known = tuple(known)
+    hint = _nearest(key, known) or " docs/configuration.md lists them all."
+    return ConfigError(f"unknown setting {key!r} in {where}.{hint}", key=key)
+
+
+def _nearest(word: str, known: Iterable[str]) -> str:
+    close = difflib.get_close_matches(word, tuple(known), n=1, cutoff=0.5)
+    return f" Did you mean {close[0]!r}?" if close else ""

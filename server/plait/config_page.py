@@ -1,0 +1,63 @@
+"""docs/configuration.md, printed from config.py (`python -m plait.config_page`).
+
+A test holds the page in step. Does NOT know: where a value comes from, or the values of a run.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import MISSING, Field
+from typing import Any
+
+from plait.config import SPECS, env_name
+
+
+def markdown() -> str:
+    """docs/configuration.md: every setting with its default, bounds and meaning."""
+    lines = [
+        "# Configuration",
+        "",
+        "<!-- Printed by `python -m plait.config_page`; edit server/plait/config.py instead. -->",
+        "",
+        "Later wins: defaults, `plait.toml` (or `--config FILE`, `$PLAIT_CONFIG`), environment,"
+        " command line.",
+        "The TOML file has one flat table of the keys below. Lists in the environment are separated"
+        " by commas.",
+        "An unknown key or a wrong type stops the start and names the nearest key.",
+        "",
+        "| key | default | bounds | environment | meaning |",
+        "|---|---|---|---|---|",
+    ]
+    for name, spec in SPECS.items():
+        lines.append(
+            f"| `{name}` | {_default(spec)} | {_bounds(spec)} | `{env_name(name)}` |"
+            f" {spec.metadata['doc']} |"
+        )
+    lines += [
+        "",
+        "Not settings, but read: `PLAIT_HOME` (where models are kept; default: the user's cache"
+        " directory), `PLAIT_CONFIG` (the TOML file), `PLAIT_TOKEN` (one more token).",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _default(spec: Field[Any]) -> str:
+    if spec.default_factory is not MISSING:
+        return str(spec.metadata["shown"])
+    if spec.default == ():
+        return "none"
+    return f"`{spec.default}`"
+
+
+def _bounds(spec: Field[Any]) -> str:
+    low, high, choices = (spec.metadata[part] for part in ("low", "high", "choices"))
+    if choices:
+        return ", ".join(f"`{choice}`" for choice in choices)
+    if low is None:
+        return ""
+    return f"{low:g} …" if high is None else f"{low:g} … {high:.0f}"
+
+
+if __name__ == "__main__":
+    sys.stdout.write(markdown())
