@@ -70,8 +70,11 @@ class Start(msgspec.Struct, tag="start", array_like=True):
 
 
 class Feed(msgspec.Struct, tag="feed", array_like=True):
+    """More input: audio bytes for transcribe, texts for synthesize (one) and embed."""
+
     job: int
-    data: bytes | str | list[str]
+    audio: bytes | None = None
+    texts: list[str] | None = None
 
 
 class FinishInput(msgspec.Struct, tag="finish_input", array_like=True):
@@ -223,16 +226,7 @@ class Pong(msgspec.Struct, tag="pong", array_like=True):
 
 
 Event = (
-    Loading
-    | Ready
-    | LoadFailed
-    | Prepared
-    | Refused
-    | Item
-    | Finished
-    | Failed
-    | Released
-    | Pong
+    Loading | Ready | LoadFailed | Prepared | Refused | Item | Finished | Failed | Released | Pong
 )
 
 
@@ -259,7 +253,7 @@ class Engine(Protocol):
     def start(self, job: int) -> None:
         """Take the slot. Called only after `prepare`, and never above `info.slots` running jobs."""
 
-    def feed(self, job: int, data: bytes | str | list[str]) -> None: ...
+    def feed(self, feed: Feed) -> None: ...
 
     def finish_input(self, job: int) -> None: ...
 

@@ -35,7 +35,7 @@ class Message(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True)
 # --- client -> server --------------------------------------------------------------------------
 
 
-class Open(Message, tag="open"):
+class Open(Message, frozen=True, tag="open"):
     """`method` is a plain string here: an unknown one is `unsupported_method`, not a bad message."""
 
     id: StreamId
@@ -47,13 +47,13 @@ class Open(Message, tag="open"):
     resume_seconds: Annotated[float, Meta(ge=0)] = 0
 
 
-class Ack(Message, tag="ack"):
+class Ack(Message, frozen=True, tag="ack"):
     id: StreamId
     seq: Annotated[int, Meta(ge=0, le=MAX_ID)]
     window: Annotated[int, Meta(ge=1, le=MAX_WINDOW)] | None = None
 
 
-class Input(Message, tag="input"):
+class Input(Message, frozen=True, tag="input"):
     """Exactly one of `text` (synthesize) and `texts` (embed)."""
 
     id: StreamId
@@ -61,16 +61,16 @@ class Input(Message, tag="input"):
     texts: list[str] | None = None
 
 
-class End(Message, tag="end"):
+class End(Message, frozen=True, tag="end"):
     id: StreamId
 
 
-class Cancel(Message, tag="cancel"):
+class Cancel(Message, frozen=True, tag="cancel"):
     id: StreamId
     heard_ms: Annotated[float, Meta(ge=0)] | None = None
 
 
-class Ping(Message, tag="ping"):
+class Ping(Message, frozen=True, tag="ping"):
     n: Annotated[int, Meta(ge=0, le=2**53 - 1)]
 
 
@@ -194,7 +194,7 @@ class MethodInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     voices: list[str] | None = None
 
 
-class Welcome(Message, tag="welcome"):
+class Welcome(Message, frozen=True, tag="welcome"):
     protocol: str
     session: str
     server: str
@@ -203,7 +203,7 @@ class Welcome(Message, tag="welcome"):
     capabilities: list[str] = msgspec.field()
 
 
-class Accepted(Message, tag="accepted"):
+class Accepted(Message, frozen=True, tag="accepted"):
     id: int
     phase: Phase
     position: int
@@ -212,7 +212,7 @@ class Accepted(Message, tag="accepted"):
     window_bytes: int | None = None
 
 
-class Rejected(Message, tag="rejected"):
+class Rejected(Message, frozen=True, tag="rejected"):
     id: int
     error: ErrorBody
 
@@ -224,14 +224,14 @@ class Format(msgspec.Struct, frozen=True, omit_defaults=True):
     dims: int | None = None
 
 
-class Started(Message, tag="started"):
+class Started(Message, frozen=True, tag="started"):
     id: int
     model: str
     max_tokens: int | None = None
     format: Format | None = None
 
 
-class ItemMessage(Message, tag="item"):
+class ItemMessage(Message, frozen=True, tag="item"):
     """`data` per method: see PROTOCOL.md §3. Media items are binary frames instead."""
 
     id: int
@@ -239,7 +239,7 @@ class ItemMessage(Message, tag="item"):
     data: Raw
 
 
-class InputAck(Message, tag="input_ack"):
+class InputAck(Message, frozen=True, tag="input_ack"):
     id: int
     bytes: int
     window_bytes: int
@@ -252,7 +252,7 @@ class Timing(msgspec.Struct, frozen=True):
     paused_ms: float
 
 
-class Done(Message, tag="done"):
+class Done(Message, frozen=True, tag="done"):
     id: int
     seq: int
     finish_reason: FinishReason
@@ -261,7 +261,7 @@ class Done(Message, tag="done"):
     truncated: list[int] | None = None
 
 
-class Cancelled(Message, tag="cancelled"):
+class Cancelled(Message, frozen=True, tag="cancelled"):
     """`stop_ms` and `wasted` are null exactly when `released` is false."""
 
     id: int
@@ -275,7 +275,7 @@ class Cancelled(Message, tag="cancelled"):
     heard: str | None = None
 
 
-class StreamFailed(Message, tag="error"):
+class StreamFailed(Message, frozen=True, tag="error"):
     id: int
     seq: int
     error: ErrorBody
@@ -283,12 +283,12 @@ class StreamFailed(Message, tag="error"):
     timing: Timing
 
 
-class GoAway(Message, tag="goaway"):
+class GoAway(Message, frozen=True, tag="goaway"):
     code: str
     drain_ms: int
 
 
-class Pong(Message, tag="pong"):
+class Pong(Message, frozen=True, tag="pong"):
     n: int
 
 
