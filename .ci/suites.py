@@ -1,0 +1,118 @@
+"""Run the named test suites, all of them even after a failure, and print one closing line.
+
+The last line reads `N passed, N failed` (`, N skipped` may follow) and sums the suites' own
+machine-readable reports, never their console text. A suite that dies without a report counts as one
+failure, and a suite that ran no test as well. Does NOT set anything up: the Makefile did.
+"""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import time
+import xml.etree.ElementTree as ElementTree
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+REPORTS = ROOT / "build" / "reports"
+
+
+@dataclass
+class Counts:
+    """Outcomes of one suite, or of several added up."""
+
+    passed: int = 0
+    failed: int = 0
+    skipped: int = 0
+
+    def add(self, other: Counts) -> None:
+        self.passed += other.passed
+        self.failed += other.failed
+        self.skipped += other.skipped
+
+    def __str__(self) -> str:
+        line = f"{self.passed} passed, {self.failed} failed"
+        return f"{line}, {self.skipped} skipped" if self.skipped else line
+
+
+def run(command: list[str], cwd: Path) -> int:
+    print(f"\n$ {' '.join(command)}", flush=True)
+    return subprocess.run(command, cwd=cwd, env=environment(), check=False).returncode
+
+
+def environment() -> dict[str, str]:
+    """This process's environment plus the browser found, so that every suite uses the same one."""
+    finder = subprocess.run([ROOT / ".ci" / "browser"], capture_output=True, text=True, check=False)
+    browser = {"PLAIT_TEST_BROWSER": finder.stdout.strip()} if finder.returncode == 0 else {}
+    return {**os.environ, **browser, "PLAIT_TEST_PYTHON": sys.executable}
+
+
+def run_pytest(folder: str) -> Counts:
+    report = REPORTS / f"{folder}.xml"
+    command = [sys.executable, "-m", "pytest", folder, f"--junit-xml={report}", "--durations=10"]
+    code = run(command, ROOT)
+    if not report.exists():
+        return Counts(failed=1)
+    counts = Counts()
+    for suite in ElementTree.parse(report).getroot().iter("testsuite"):
+        tests, errors, failures, skipped = (
+            int(suite.get(key, "0")) for key in ("tests", "errors", "failures", "skipped")
+        )
+        failed = errors + failures
+        counts.add(Counts(tests - failed - skipped, failed, skipped))
+    return honest(counts, code)
+
+
+def run_node() -> Counts:
+    report = REPORTS / "web.tap"
+    reporters = [
+        *("--test-reporter=spec", "--test-reporter-destination=stdout"),
+        *("--test-reporter=tap", f"--test-reporter-destination={report}"),
+    ]
+    code = run(["node", "--test", *reporters], ROOT / "web")
+    if not report.exists():
+        return Counts(failed=1)
+    totals = dict.fromkeys(("pass", "fail", "cancelled", "skipped", "todo"), 0)
+    for line in report.read_text().splitlines():
+        words = line.split()
+        if len(words) == 3 and words[0] == "#" and words[1] in totals:
+            totals[words[1]] = int(words[2])
+    counts = Counts(
+        totals["pass"], totals["fail"] + totals["cancelled"], totals["skipped"] + totals["todo"]
+    )
+    return honest(counts, code)
+
+
+def honest(counts: Counts, exit_code: int) -> Counts:
+    """A suite that failed, or ran nothing, has at least one failure whatever its report says."""
+    if counts.failed == 0 and (exit_code != 0 or counts.passed == 0):
+        counts.failed = 1
+    return counts
+
+
+SUITES: dict[str, Callable[[], Counts]] = {
+    "python": lambda: run_pytest("tests"),
+    "web": run_node,
+    "e2e": lambda: run_pytest("e2e"),
+}
+
+
+def main(names: list[str]) -> int:
+    REPORTS.mkdir(parents=True, exist_ok=True)
+    for stale in REPORTS.iterdir():
+        stale.unlink()
+    total, lines = Counts(), []
+    for name in names:
+        started = time.monotonic()
+        counts = SUITES[name]()
+        lines.append(f"{name}: {counts} in {time.monotonic() - started:.0f} s")
+        total.add(counts)
+    print("\n" + "\n".join(lines) + f"\n{total}", flush=True)
+    return 1 if total.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

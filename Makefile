@@ -1,0 +1,96 @@
+# Plait's commands. `make serve` and `make test` do all the set-up they need.
+# A stamp in the venv records what is installed, so a second call is instant.
+
+VENV    := .venv
+BIN     := $(VENV)/bin
+LOCKS   := .ci/requirements
+PYTHON  ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
+             $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
+PIP     := $(BIN)/python -m pip --disable-pip-version-check
+SOURCES := server/plait tests $(wildcard e2e) .ci
+ARGS    ?=
+
+.DEFAULT_GOAL := help
+.PHONY: help setup serve setup-dev system browser web model check format lint types layers \
+        check-web test e2e bench proof clean
+
+help: ## list the commands
+	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | \
+	  while IFS='|' read -r name text; do printf '  make %-11s %s\n' "$$name" "$$text"; done
+
+# --- running ---------------------------------------------------------------------------------
+
+setup: $(VENV)/.runtime ## make .venv with the locked runtime dependencies
+
+serve: setup ## set up, fetch the starter model if missing, serve the playground on loopback
+	@exec $(BIN)/plait serve $(ARGS)
+
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "Plait needs Python 3.11 or newer: install it, or say make PYTHON=/path/to/python3"; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.runtime: $(LOCKS)/runtime.lock $(LOCKS)/build.lock pyproject.toml | $(BIN)/python
+	$(PIP) install --require-hashes -r $(LOCKS)/build.lock -r $(LOCKS)/runtime.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $@
+
+# --- developing ------------------------------------------------------------------------------
+
+setup-dev: $(VENV)/.dev ## also what tests and checks need (adds mlx on Linux)
+
+$(VENV)/.dev: $(LOCKS)/dev.lock $(LOCKS)/build.lock pyproject.toml | $(BIN)/python
+	$(PIP) install --require-hashes -r $(LOCKS)/build.lock -r $(LOCKS)/dev.lock
+	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
+	@touch $(VENV)/.runtime $@
+
+web: web/node_modules/.stamp
+
+web/node_modules/.stamp: web/package-lock.json web/package.json
+	@command -v npm >/dev/null || { echo "The web checks need node 20 or newer with npm: install it and try again."; exit 1; }
+	cd web && npm ci --no-audit --no-fund --loglevel=error
+	@touch $@
+
+system:
+	@.ci/system-packages
+
+browser: system
+	@.ci/browser >/dev/null
+
+model: setup-dev
+	$(BIN)/plait models pull
+
+# --- checking --------------------------------------------------------------------------------
+
+check: format lint types layers check-web ## format, lint, types, layers; Python and web (-k shows all)
+
+format: setup-dev
+	$(BIN)/ruff format --check $(SOURCES)
+
+lint: setup-dev
+	$(BIN)/ruff check $(SOURCES)
+
+types: setup-dev
+	$(BIN)/mypy $(SOURCES)
+
+layers: setup-dev
+	$(BIN)/lint-imports
+
+check-web: web
+	cd web && npm run --silent check
+
+test: setup-dev web browser model ## every test: Python, JavaScript, end to end; sets up all it needs
+	@$(BIN)/python .ci/suites.py python web e2e
+
+e2e: setup-dev web browser model ## the browser tests alone
+	@$(BIN)/python .ci/suites.py e2e
+
+bench: setup-dev model ## cancel latency and throughput on this machine
+	$(BIN)/plait bench cancel $(ARGS)
+	$(BIN)/plait bench chat $(ARGS)
+
+proof: setup-dev model ## full-size proofs; writes a dated report into docs/
+	@$(BIN)/python .ci/proof.py
+
+clean: ## remove what these commands made (models stay; see `plait models remove`)
+	rm -rf $(VENV) build dist web/node_modules .mypy_cache .pytest_cache .ruff_cache \
+	  .import_linter_cache .hypothesis test-results
