@@ -1,0 +1,236 @@
+"""The model store: models/<name>/ below the user's cache directory, or below $PLAIT_HOME.
+
+    models/<name>/model.gguf, tokenizer.json, tokenizer_config.json, mlx-<dtype>/…, manifest.json
+    models/.staging-…      work in progress; renamed into place when complete, else deleted
+    models/.locks/<name>   held while a model is changed, so that concurrent pulls wait
+
+Invariants: a model's directory appears complete or not at all; the manifest is written last; an
+installed model is recognised by sizes alone, without hashing or importing numpy.
+Does NOT know: engines, HTTP. Only configured names come here, never names sent by clients.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import platform
+import shutil
+import sys
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+from platformdirs import user_cache_dir
+
+from plait.models import install
+from plait.models.carrier import Progress
+from plait.models.catalogue import STARTERS, Source, Starter, resolve
+from plait.models.errors import UnknownModel, UnsupportedModel, disk_errors
+from plait.models.manifest import Manifest, read_manifest
+from plait.models.mlx_weights import Dtype
+
+Engine = Literal["llamacpp", "mlx"]
+
+
+@dataclass(frozen=True, slots=True)
+class InstalledModel:
+    """What an engine needs to load a model. `gguf` is a file, `mlx` a directory that mlx_lm loads,
+    `tokenizer` a tokenizer.json with tokenizer_config.json beside it. `context_limit` in tokens."""
+
+    name: str
+    method: str
+    directory: Path
+    gguf: Path | None
+    mlx: Path | None
+    tokenizer: Path
+    context_limit: int
+    licence: str
+
+
+def default_root() -> Path:
+    home = os.environ.get("PLAIT_HOME")
+    return Path(home).expanduser() if home else Path(user_cache_dir("plait"))
+
+
+def default_dtype() -> Dtype:
+    """16 bit on Apple Silicon; on a Linux CPU mlx is many times slower with it than with fp32."""
+    apple_silicon = sys.platform == "darwin" and platform.machine() == "arm64"
+    return "float16" if apple_silicon else "float32"
+
+
+def silent(phase: str, percent: float) -> None:
+    """The progress callable that shows nothing."""
+
+
+class ModelStore:
+    """Installs, finds, verifies and removes models. Safe to use from several processes."""
+
+    def __init__(
+        self, root: Path | None = None, starters: Mapping[str, Starter] = STARTERS
+    ) -> None:
+        self._models = (root or default_root()) / "models"
+        self._starters = starters
+
+    def ensure(self, name: str, engine: Engine, progress: Progress = silent) -> InstalledModel:
+        """Return the model in the form `engine` loads, fetching and converting what is missing.
+
+        `name` as in the configuration (see catalogue). `progress(phase, percent)` is called with
+        phase download, unpack, convert or wait (another process is installing it).
+        Raises StoreError's leaves.
+        """
+        source = resolve(name, self._starters)
+        ready = self._ready(source, engine)
+        if ready is None:
+            with disk_errors(self._models.parent), self._locked(source.directory_name, progress):
+                ready = self._ready(source, engine)  # another process may have done it
+                if ready is None:
+                    self._install(name, source, engine, progress)
+                    ready = self._ready(source, engine)
+        assert ready is not None, "an install that raised nothing is complete"
+        return ready
+
+    def installed(self) -> list[InstalledModel]:
+        """Every complete model of the store, by name."""
+        directories = self._models.glob("[!.]*") if self._models.is_dir() else ()
+        found = [(path, read_manifest(path)) for path in directories]
+        return sorted(
+            (
+                _installed(directory, manifest)
+                for directory, manifest in found
+                if manifest is not None and manifest.is_intact(directory)
+            ),
+            key=lambda model: model.name,
+        )
+
+    def verify(self, name: str, progress: Progress = silent) -> InstalledModel:
+        """Read every byte again. Raises ModelDamaged, or UnknownModel when not installed."""
+        directory, manifest = self._find(name)
+        manifest.check_hashes(directory, lambda percent: progress("verify", percent))
+        return _installed(directory, manifest)
+
+    def remove(self, name: str) -> int:
+        """Delete an installed model; returns the bytes freed. The operator's own files stay.
+        Raises UnknownModel."""
+        directory, _ = self._find(name)
+        with disk_errors(self._models.parent), self._locked(directory.name, silent):
+            freed = sum(p.stat().st_size for p in directory.rglob("*") if p.is_file())
+            self._discard(directory, directory.name)
+        return freed
+
+    def _find(self, name: str) -> tuple[Path, Manifest]:
+        directories = list(self._models.glob("[!.]*")) if self._models.is_dir() else []
+        for directory in directories:
+            manifest = read_manifest(directory)
+            if manifest is not None and name in (manifest.configured, manifest.name):
+                return directory, manifest
+        known = ", ".join(sorted(d.name for d in directories)) or "none"
+        raise UnknownModel(
+            f"The model {name!r} is not installed (installed: {known}).",
+            f"Run `plait models pull {name}`.",
+        )
+
+    def _ready(self, source: Source, engine: Engine) -> InstalledModel | None:
+        directory = self._models / source.directory_name
+        manifest = read_manifest(directory)
+        if manifest is None or not manifest.is_intact(directory):
+            return None
+        model = _installed(directory, manifest)
+        return model if _form(model, engine) is not None else None
+
+    def _install(self, name: str, source: Source, engine: Engine, progress: Progress) -> None:
+        directory = self._models / source.directory_name
+        manifest = read_manifest(directory)
+        with self._staging(source.directory_name) as staging:
+            if manifest is not None and manifest.is_intact(directory):
+                self._add_mlx(directory, manifest, engine, staging, progress)
+                return
+            complete = staging / "model"
+            complete.mkdir()
+            manifest = install.fetch(name, source, staging, complete, progress)
+            if engine == "mlx" and manifest.mlx is None:
+                manifest = install.add_mlx(complete, manifest, complete, default_dtype(), progress)
+            _require_form(_installed(complete, manifest), engine)
+            manifest.write(complete)
+            self._discard(directory, directory.name)
+            complete.rename(directory)
+
+    def _add_mlx(
+        self,
+        directory: Path,
+        manifest: Manifest,
+        engine: Engine,
+        staging: Path,
+        progress: Progress,
+    ) -> None:
+        if engine != "mlx":
+            _require_form(_installed(directory, manifest), engine)
+        manifest = install.add_mlx(directory, manifest, staging, default_dtype(), progress)
+        assert manifest.mlx is not None
+        # It is there when a process was killed before it wrote its manifest.
+        self._discard(directory / manifest.mlx, directory.name)
+        (staging / manifest.mlx).rename(directory / manifest.mlx)
+        manifest.write(directory)
+
+    def _discard(self, path: Path, model: str) -> None:
+        """Take a directory out of sight in one step, then delete it."""
+        if path.exists():
+            trash = Path(tempfile.mkdtemp(prefix=_staging_prefix(model), dir=self._models))
+            path.rename(trash / path.name)
+            shutil.rmtree(trash)
+
+    @contextmanager
+    def _staging(self, directory_name: str) -> Iterator[Path]:
+        prefix = _staging_prefix(directory_name)
+        for left_over in self._models.glob(f"{prefix}*"):  # we hold the lock: its owner is dead
+            shutil.rmtree(left_over)
+        staging = Path(tempfile.mkdtemp(prefix=prefix, dir=self._models))
+        try:
+            yield staging
+        finally:
+            shutil.rmtree(staging, ignore_errors=True)
+
+    @contextmanager
+    def _locked(self, directory_name: str, progress: Progress) -> Iterator[None]:
+        """Hold the model's lock; the kernel drops it when its holder dies."""
+        locks = self._models / ".locks"
+        locks.mkdir(parents=True, exist_ok=True)
+        with (locks / directory_name).open("w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                progress("wait", 0)
+                fcntl.flock(file, fcntl.LOCK_EX)
+            yield
+
+
+def _staging_prefix(directory_name: str) -> str:
+    # "@" occurs in no directory name, so "a" never sweeps the staging of "a-b".
+    return f".staging-{directory_name}@"
+
+
+def _installed(directory: Path, manifest: Manifest) -> InstalledModel:
+    return InstalledModel(
+        name=manifest.name,
+        method=manifest.method,
+        directory=directory,
+        gguf=None if manifest.gguf is None else directory / manifest.gguf,
+        mlx=None if manifest.mlx is None else directory / manifest.mlx,
+        tokenizer=directory / manifest.tokenizer,
+        context_limit=manifest.context_limit,
+        licence=manifest.licence,
+    )
+
+
+def _form(model: InstalledModel, engine: Engine) -> Path | None:
+    return model.gguf if engine == "llamacpp" else model.mlx
+
+
+def _require_form(model: InstalledModel, engine: Engine) -> None:
+    if _form(model, engine) is None:
+        raise UnsupportedModel(
+            f"{model.name} is an MLX model, which {engine} cannot load.",
+            "Use --chat-engine mlx, or name a GGUF file (hf:org/name/file.gguf).",
+        )
