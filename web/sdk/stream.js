@@ -1,0 +1,422 @@
+/**
+ * One stream, from open to its single ending, seen from two sides that need not end together:
+ * the consumer may leave at any time (break, cancel, abort) and is let go in the same tick; the wire ends
+ * with the server's terminal, which settles `done` and carries the proof that the work stopped.
+ * After either has ended nothing more is delivered. `done` and `cancel()` never reject.
+ * Does not know the method: a decoder turns items into values. Does not know sockets: `transport` sends.
+ */
+
+/** @import { Cancelled, Cancel, End, Progress, Stream as PublicStream, StreamState } from "./types.d.ts" */
+/** @import { PlaitError } from "./errors.js" */
+/** @import { BinaryFrame, Decoder, StreamMessage, StreamSpec, Transport, Terminal } from "./internal.d.ts" */
+
+import { encode } from "./codec.js";
+import { Credit, DEFAULT_WINDOW, MAX_WINDOW } from "./credit.js";
+import {
+  abortError,
+  errorFromWire,
+  InvalidRequestError,
+  StreamCancelledError,
+  StreamError,
+} from "./errors.js";
+import { Inbox } from "./inbox.js";
+
+/**
+ * @template T
+ * @implements {PublicStream<T>}
+ */
+export class Stream {
+  #id;
+  #transport;
+  /** @type {Decoder<T>} */
+  #decoder;
+  #credit;
+  #signal;
+  #inbox;
+  #openText;
+  /** @type {StreamState} */
+  #state = "pending";
+  /** @type {Progress | null} */
+  #queue = null;
+  /** @type {PublicStream<T>["started"]} */
+  #started = null;
+  #opened = false;
+  #consumed = false;
+  /** The consumer left before the server's terminal; what it still sends is dropped. */
+  #left = false;
+  /** @type {End | null} */
+  #end = null;
+  /** @type {(end: End) => void} */
+  #settle = () => {};
+  /** @type {Promise<End>} */
+  #done = new Promise((resolve) => {
+    this.#settle = resolve;
+  });
+
+  /**
+   * Opens at once, or as soon as the transport can. A signal that is already aborted sends nothing.
+   *
+   * @param {Transport} transport
+   * @param {StreamSpec<T>} spec
+   */
+  constructor(transport, spec) {
+    const window = checkedWindow(spec.options.window);
+    this.#id = transport.takeId();
+    this.#transport = transport;
+    this.#decoder = spec.decoder;
+    this.#signal = checkedSignal(spec.options.signal);
+    this.#credit = new Credit(window, transport.now());
+    this.#inbox = /** @type {Inbox<T>} */ (new Inbox((seq) => this.#take(seq)));
+    // Encoded now: what the caller changes in `messages` later must not change what was asked for,
+    // and a value JSON cannot carry throws here, at the caller, instead of at a later reconnection.
+    this.#openText = encode({
+      type: "open",
+      id: this.#id,
+      method: spec.method,
+      params: spec.params,
+      window,
+      priority: spec.options.priority,
+      deadlineMs: spec.options.deadlineMs,
+    });
+    if (this.#signal?.aborted) {
+      this.#leave({ reason: this.#signal.reason });
+      return;
+    }
+    this.#signal?.addEventListener("abort", this.#onAbort);
+    transport.submit(this);
+  }
+
+  get id() {
+    return this.#id;
+  }
+
+  get state() {
+    return this.#state;
+  }
+
+  get queue() {
+    return this.#queue;
+  }
+
+  get started() {
+    return this.#started;
+  }
+
+  get done() {
+    return this.#done;
+  }
+
+  /**
+   * @param {unknown} [reason] what a waiting iteration is told; default: an AbortError
+   * @returns {Promise<Cancel>}
+   */
+  cancel(reason = abortError("The stream was cancelled.")) {
+    this.#leave({ reason });
+    return this.#done.then(proofOf);
+  }
+
+  /** @returns {Promise<T[]>} */
+  async collect() {
+    /** @type {T[]} */
+    const items = [];
+    try {
+      for await (const item of this) items.push(item);
+    } catch (error) {
+      if (StreamError.isInstance(error) || StreamCancelledError.isInstance(error)) {
+        error.partial = items;
+      }
+      throw error;
+    }
+    return items;
+  }
+
+  /** @returns {ReadableStream<T>} */
+  toReadableStream() {
+    const iterator = this[Symbol.asyncIterator]();
+    return new ReadableStream(
+      {
+        async pull(controller) {
+          const { value, done } = await iterator.next();
+          if (done) controller.close();
+          else controller.enqueue(value);
+        },
+        async cancel() {
+          await iterator.return();
+        },
+      },
+      // Zero: an item is taken, and acked, when somebody reads it and not before.
+      { highWaterMark: 0 },
+    );
+  }
+
+  [Symbol.asyncIterator]() {
+    if (this.#consumed) {
+      throw new TypeError(
+        "This stream is already being read: a stream can be iterated once. " +
+          "Keep the items (collect()) or open another stream.",
+      );
+    }
+    this.#consumed = true;
+    const iterator = {
+      next: () => this.#next(),
+      /** @param {undefined} [value] */
+      return: async (value) => {
+        this.#leave(null);
+        return { value, done: /** @type {const} */ (true) };
+      },
+      /**
+       * @param {unknown} [reason]
+       * @returns {Promise<IteratorResult<T, undefined>>}
+       */
+      throw: async (reason) => {
+        this.#leave(null);
+        throw reason;
+      },
+      [Symbol.asyncIterator]: () => iterator,
+    };
+    return iterator;
+  }
+
+  // Called by the connection (Carried).
+
+  /** The connection can carry it now; returns the text to send. */
+  admit() {
+    this.#opened = true;
+    return this.#openText;
+  }
+
+  /**
+   * The stream can never finish: no connection, a lost one, a closed one, a broken peer.
+   *
+   * @param {PlaitError} error
+   */
+  lose(error) {
+    if (this.#end) return;
+    if (this.#left) this.#conclude(unconfirmedEnd(null));
+    else this.#breakOff(error, null);
+  }
+
+  /** @param {StreamMessage} message */
+  receive(message) {
+    if (message.type === "accepted") this.#receiveAccepted(message);
+    else if (message.type === "started") this.#receiveStarted(message);
+    else if (message.type === "item")
+      this.#receiveItem(message.seq, () => this.#decoder.item(message.data));
+    else if (message.type === "input_ack") return;
+    else this.#receiveTerminal(message);
+  }
+
+  /** @param {BinaryFrame} frame */
+  receiveBinary(frame) {
+    this.#receiveItem(frame.header.seq, () => this.#decoder.binary?.(frame));
+  }
+
+  /** @param {Extract<StreamMessage, { type: "accepted" }>} message */
+  #receiveAccepted({ phase, position, percent, etaMs }) {
+    if (this.#state === "pending") this.#queue = { phase, position: position ?? 0, percent, etaMs };
+  }
+
+  /** @param {Extract<StreamMessage, { type: "started" }>} message */
+  #receiveStarted({ model, maxTokens }) {
+    if (this.#state !== "pending") return;
+    this.#state = "streaming";
+    this.#queue = null;
+    this.#started = { model, maxTokens };
+  }
+
+  /**
+   * @param {number} seq
+   * @param {() => T | undefined} read
+   */
+  #receiveItem(seq, read) {
+    if (this.#left) return;
+    if (!this.#credit.receive(seq)) {
+      this.#violate(
+        `item ${seq} came after item ${this.#credit.received}, out of order or beyond the window`,
+      );
+      return;
+    }
+    const value = read();
+    if (value === undefined) {
+      this.#violate(`item ${seq} is of a kind this method does not have`);
+      return;
+    }
+    this.#inbox.put(value, seq);
+  }
+
+  /** @param {Terminal} message */
+  #receiveTerminal(message) {
+    if (this.#left) this.#conclude(endAfterLeaving(message));
+    else if (message.type === "done") this.#receiveDone(message);
+    else if (message.type === "cancelled") {
+      this.#inbox.fail(new StreamCancelledError(message.by));
+      this.#conclude(cancelledEnd(message));
+    } else {
+      this.#breakOff(errorFromWire(message.error), usageOf(message));
+    }
+  }
+
+  /** @param {Extract<Terminal, { type: "done" }>} message */
+  #receiveDone(message) {
+    const { received } = this.#credit;
+    if (message.seq !== undefined && message.seq !== received) {
+      // Items are missing: an answer with a hole must not pass for a whole one.
+      const text = `the stream ended at item ${message.seq}, but only ${received} arrived`;
+      this.#breakOff(protocolError(text), message.usage ?? null);
+      return;
+    }
+    const last = this.#decoder.end(message);
+    if (last !== undefined) this.#inbox.put(last, 0);
+    this.#inbox.finish();
+    const { finishReason, usage = null, timing = null } = message;
+    this.#conclude({ state: "completed", finishReason, usage, timing });
+  }
+
+  /** @param {string} text */
+  #violate(text) {
+    this.#transport.send({ type: "cancel", id: this.#id });
+    this.#breakOff(protocolError(text), null);
+  }
+
+  /**
+   * @param {PlaitError} error
+   * @param {import("./types.d.ts").Usage | null} usage
+   */
+  #breakOff(error, usage) {
+    this.#inbox.fail(error);
+    this.#conclude({ state: "errored", error, usage });
+  }
+
+  #next() {
+    // The wire may be done while items still wait: then the listener is gone, but an abort still counts.
+    if (this.#end && this.#signal?.aborted) this.#inbox.discard({ reason: this.#signal.reason });
+    return this.#inbox.next();
+  }
+
+  /** @param {number} seq */
+  #take(seq) {
+    if (seq === 0) return;
+    const due = this.#credit.take(seq, this.#transport.now());
+    if (due !== null && !this.#end) this.#transport.send({ type: "ack", id: this.#id, seq: due });
+  }
+
+  #onAbort = () => this.#leave({ reason: this.#signal?.reason });
+
+  /** @param {{ reason: unknown } | null} failure what the consumer is told; null when it knows */
+  #leave(failure) {
+    this.#inbox.discard(failure);
+    if (this.#end || this.#left) return;
+    this.#left = true;
+    this.#state = "cancelled";
+    this.#queue = null;
+    this.#stopListening();
+    if (this.#opened) this.#transport.send({ type: "cancel", id: this.#id });
+    else this.#conclude(neverOpenedEnd());
+  }
+
+  /** @param {End} end */
+  #conclude(end) {
+    this.#end = end;
+    this.#state = end.state;
+    this.#queue = null;
+    this.#stopListening();
+    this.#transport.withdraw(this);
+    this.#settle(end);
+  }
+
+  #stopListening() {
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+  }
+}
+
+/**
+ * @param {number | undefined} window
+ * @returns {number}
+ */
+function checkedWindow(window = DEFAULT_WINDOW) {
+  if (Number.isInteger(window) && window >= 1 && window <= MAX_WINDOW) return window;
+  throw new InvalidRequestError(
+    `window must be a whole number from 1 to ${MAX_WINDOW}, not ${window}`,
+    {
+      param: "window",
+    },
+  );
+}
+
+/**
+ * @param {AbortSignal | null | undefined} signal
+ * @returns {AbortSignal | undefined}
+ */
+function checkedSignal(signal) {
+  if (signal === undefined || signal === null) return undefined;
+  if (typeof signal.addEventListener === "function") return signal;
+  throw new TypeError("signal must be an AbortSignal: pass controller.signal, not the controller");
+}
+
+/** @param {string} text */
+function protocolError(text) {
+  return new StreamError("protocol_error", `The server broke the protocol: ${text}.`);
+}
+
+/**
+ * @param {Exclude<Terminal, { type: "done" } | { type: "cancelled" }>} message
+ */
+function usageOf(message) {
+  return message.type === "error" ? (message.usage ?? null) : null;
+}
+
+/**
+ * @param {Extract<Terminal, { type: "cancelled" }>} message
+ * @returns {Cancelled}
+ */
+function cancelledEnd({ by, released, stopMs, wasted, usage }) {
+  return {
+    state: "cancelled",
+    by,
+    released,
+    stopMs: stopMs ?? null,
+    wasted: wasted ?? null,
+    usage: usage ?? null,
+  };
+}
+
+/**
+ * The terminal crossed our cancel, or answers it. A `done` that crossed means there was nothing left to
+ * stop; an `error` that crossed proves nothing about the slot, so nothing is claimed.
+ *
+ * @param {Terminal} message
+ * @returns {Cancelled}
+ */
+function endAfterLeaving(message) {
+  if (message.type === "cancelled") return cancelledEnd(message);
+  if (message.type === "done") {
+    return { ...neverOpenedEnd(), usage: message.usage ?? null };
+  }
+  return unconfirmedEnd(usageOf(message));
+}
+
+/** @returns {Cancelled} nothing was asked of the server, so nothing is held there */
+function neverOpenedEnd() {
+  return { state: "cancelled", by: "client", released: true, stopMs: 0, wasted: null, usage: null };
+}
+
+/**
+ * @param {import("./types.d.ts").Usage | null} usage
+ * @returns {Cancelled}
+ */
+function unconfirmedEnd(usage) {
+  return { state: "cancelled", by: "client", released: false, stopMs: null, wasted: null, usage };
+}
+
+/**
+ * @param {End} end
+ * @returns {Cancel}
+ */
+function proofOf(end) {
+  if (end.state === "cancelled") {
+    const { by, released, stopMs, wasted, usage } = end;
+    return { by, released, stopMs, wasted, usage };
+  }
+  const ended = end.state === "completed";
+  return { by: null, released: ended, stopMs: ended ? 0 : null, wasted: null, usage: end.usage };
+}

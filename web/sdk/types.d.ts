@@ -1,0 +1,305 @@
+/**
+ * Plait's public JavaScript surface. One import, one connection, one way to stop: AbortSignal.
+ * The wire is snake_case, JavaScript is camelCase; everything here is what callers see.
+ */
+
+export interface ConnectOptions {
+  /** A ticket, or a function that fetches a fresh one before each attempt. Never part of the URL. */
+  token?: string | (() => string | Promise<string>);
+  /** The class to use where there is no global one: Node < 22 (`import { WebSocket } from "ws"`). */
+  WebSocket?: WebSocketClass;
+  /** Come back after a lost connection; requests are never repeated silently. Default: true, waiting at most 10 s. */
+  reconnect?: boolean | { maxDelayMs?: number };
+}
+
+export interface StreamOptions {
+  /** Aborting stops the stream; iteration rejects with the signal's reason (an AbortError by default). */
+  signal?: AbortSignal | null;
+  /** Items the server may send ahead of your reading, 1…256. Default 64. */
+  window?: number;
+  /** Counted by the server from reading the request, queue included; then StreamCancelledError (`by: "deadline"`). */
+  deadlineMs?: number;
+  priority?: "interactive" | "batch";
+}
+
+export interface ChatMessage {
+  role: string;
+  content: string;
+}
+
+/** Parameters of chat; snake_case spellings and parameters newer than this file pass through as well. */
+export interface ChatParams {
+  messages: ChatMessage[];
+  model?: string;
+  maxTokens?: number;
+  temperature?: number;
+  topP?: number;
+  topK?: number;
+  minP?: number;
+  repetitionPenalty?: number;
+  seed?: number;
+  stop?: string[];
+  tools?: unknown[];
+  logprobs?: boolean | number;
+  [param: string]: unknown;
+}
+
+export interface ChatDelta {
+  /** Whole characters; empty in the last delta. */
+  content: string;
+  /** True in the last delta only, which carries `usage` and `finishReason`. */
+  done: boolean;
+  usage?: Usage;
+  finishReason?: string;
+  logprobs?: unknown;
+  toolCalls?: unknown;
+}
+
+export interface Usage {
+  promptTokens?: number;
+  cachedTokens?: number;
+  completionTokens?: number;
+  [counter: string]: unknown;
+}
+
+export interface Timing {
+  queuedMs?: number;
+  firstItemMs?: number;
+  totalMs?: number;
+  pausedMs?: number;
+}
+
+export interface Wasted {
+  tokens?: number;
+  audioMs?: number;
+  texts?: number;
+}
+
+export type StreamState = "pending" | "streaming" | "completed" | "cancelled" | "errored";
+
+/** Where a pending stream stands: phase loading, preparing or queued; position 0 is next. */
+export interface Progress {
+  phase: string;
+  position: number;
+  percent?: number;
+  etaMs?: number;
+}
+
+/** The server's proof that the work stopped. */
+export interface Cancel {
+  /** client, deadline, slow, disconnect or shutdown; null: the stream had ended by itself before. */
+  by: string | null;
+  /** True once slot and cache are confirmed back. False: not confirmed (also: the connection was lost first). */
+  released: boolean;
+  stopMs: number | null;
+  wasted: Wasted | null;
+  usage: Usage | null;
+}
+
+export interface Completed {
+  state: "completed";
+  finishReason?: string;
+  usage: Usage | null;
+  timing: Timing | null;
+}
+
+export interface Cancelled extends Cancel {
+  state: "cancelled";
+  by: string;
+}
+
+export interface Errored {
+  state: "errored";
+  error: PlaitError;
+  usage: Usage | null;
+}
+
+export type End = Completed | Cancelled | Errored;
+
+/**
+ * A single-use asynchronous iterable. Leaving the loop cancels. A failure throws after the items that came
+ * before it; a lost connection throws StreamError `connection_lost` and never looks like an end.
+ */
+export interface Stream<T> {
+  readonly id: number;
+  /** Leaves "streaming" in the tick you cancel; the proof follows in `done`. */
+  readonly state: StreamState;
+  /** Not null while pending and the server has said where. */
+  readonly queue: Progress | null;
+  /** Not null once running: which model, and the effective limit on tokens. */
+  readonly started: { model?: string; maxTokens?: number } | null;
+  /** The one ending, whichever it is. Never rejects. */
+  readonly done: Promise<End>;
+  /** Stops the stream and resolves, never rejects, with the server's proof. Iteration rejects with `reason`. */
+  cancel(reason?: unknown): Promise<Cancel>;
+  /** All items; resolves only when the stream completed. A StreamError has the items so far in `partial`. */
+  collect(): Promise<T[]>;
+  toReadableStream(): ReadableStream<T>;
+  [Symbol.asyncIterator](): StreamIterator<T>;
+}
+
+export interface StreamIterator<T> {
+  next(): Promise<IteratorResult<T, undefined>>;
+  return(value?: undefined): Promise<IteratorReturnResult<undefined>>;
+  throw(reason?: unknown): Promise<IteratorResult<T, undefined>>;
+  [Symbol.asyncIterator](): StreamIterator<T>;
+}
+
+export interface Llm {
+  chatStream(request: ChatParams & StreamOptions): Stream<ChatDelta>;
+  /** The whole answer; rejects when it is not whole, with the text so far in `error.partial`. */
+  chat(request: ChatParams & StreamOptions): Promise<string>;
+}
+
+export type ConnectionState = "idle" | "connecting" | "open" | "reconnecting" | "closed";
+
+export interface StateEvent {
+  state: ConnectionState;
+  previous: ConnectionState;
+  /** Why, when it is not good news. */
+  error?: PlaitError;
+}
+
+/** One frame, as it was on the wire. Text frames have `message`, binary ones `header`. */
+export interface FrameEvent {
+  direction: "in" | "out";
+  type: string;
+  /** The stream it belongs to; null: the connection's own. */
+  streamId: number | null;
+  message?: Record<string, unknown>;
+  header?: { kind: number; flags: number; id: number; seq: number; aux: number };
+  /** Payload of the WebSocket frame, header included for binary frames. */
+  bytes: number;
+  /** Milliseconds on the clock of performance.now(). */
+  time: number;
+}
+
+export interface ConnectionEvents {
+  state: StateEvent;
+  frame: FrameEvent;
+}
+
+export interface Limits {
+  maxStreams: number;
+  maxQueued: number;
+  maxTextBytes: number;
+  maxBinaryBytes: number;
+  window: number;
+  opensPerSecond: number;
+  pingSeconds: number;
+}
+
+export interface MethodInfo {
+  models: string[];
+  voices?: string[];
+}
+
+export interface Welcome {
+  protocol: string;
+  session: string;
+  server: string;
+  limits: Limits;
+  /** By method: chat, transcribe, synthesize, embed; only what this server offers. */
+  methods: Record<string, MethodInfo>;
+  capabilities: string[];
+}
+
+export interface ModelInfo {
+  id: string;
+  method: string;
+}
+
+export interface Plait {
+  readonly state: ConnectionState;
+  /** What the server said about itself on connecting; null until then. */
+  readonly welcome: Welcome | null;
+  readonly llm: Llm;
+  /** Connects when necessary. */
+  models(): Promise<ModelInfo[]>;
+  on<K extends keyof ConnectionEvents>(
+    type: K,
+    listener: (event: ConnectionEvents[K]) => void,
+  ): () => void;
+  /** Ends running streams with StreamError `connection_closed`; resolves when the socket is gone. */
+  close(): Promise<void>;
+}
+
+/**
+ * Opens on first use. `url` may be http(s) or ws(s); without a path, /v1/ws is meant; without a url, the
+ * server the page came from, or in Node ws://127.0.0.1:8760/v1/ws. In Node an open connection keeps the
+ * process alive: close() it.
+ */
+export function connect(url?: string | URL, options?: ConnectOptions): Plait;
+
+/** On a default connection, opened at first use, to the server the page came from. */
+export const llm: Llm;
+
+export type ErrorClass = "client" | "capacity" | "model" | "internal";
+
+export interface ErrorDetails {
+  class?: ErrorClass;
+  retryable?: boolean;
+  retryAfterMs?: number;
+  data?: Record<string, unknown>;
+  cause?: unknown;
+}
+
+export class PlaitError extends Error {
+  constructor(code: string, message: string, details?: ErrorDetails);
+  code: string;
+  class: ErrorClass;
+  retryable: boolean;
+  retryAfterMs: number | undefined;
+  data: Record<string, unknown>;
+  /** What had arrived before the failure: items for collect(), text for chat(). */
+  partial: unknown;
+  /** Unlike instanceof, also true for errors of another copy of this package on the page. */
+  static isInstance(value: unknown): value is PlaitError;
+}
+
+export class InvalidRequestError extends PlaitError {
+  constructor(message: string, details?: ErrorDetails & { param?: string });
+  param: string | undefined;
+  static isInstance(value: unknown): value is InvalidRequestError;
+}
+
+export class CapabilityDeniedError extends PlaitError {
+  constructor(message: string, details?: ErrorDetails);
+  capability: string;
+  static isInstance(value: unknown): value is CapabilityDeniedError;
+}
+
+export class ResourceNotAvailableError extends PlaitError {
+  constructor(message: string, details?: ErrorDetails);
+  model: string;
+  requiredBytes: number | undefined;
+  availableBytes: number | undefined;
+  static isInstance(value: unknown): value is ResourceNotAvailableError;
+}
+
+/** Codes of the client's own: connection_lost, connection_failed, connection_closed, protocol_error. */
+export class StreamError extends PlaitError {
+  constructor(code: string, message: string, details?: ErrorDetails);
+  static isInstance(value: unknown): value is StreamError;
+}
+
+/** The server stopped the stream, not you: `by` is deadline, slow, disconnect or shutdown. */
+export class StreamCancelledError extends PlaitError {
+  constructor(by: string);
+  by: string;
+  static isInstance(value: unknown): value is StreamCancelledError;
+}
+
+/** What the SDK needs of a WebSocket class; the browser's and `ws` both fit. */
+export type WebSocketClass = new (url: string, protocols: string[]) => WebSocketLike;
+
+export interface WebSocketLike {
+  binaryType: string;
+  onopen: ((event: any) => void) | null;
+  onmessage: ((event: any) => void) | null;
+  onclose: ((event: any) => void) | null;
+  onerror: ((event: any) => void) | null;
+  readonly readyState: number;
+  send(data: any): void;
+  close(code?: number, reason?: string): void;
+}

@@ -1,0 +1,199 @@
+/**
+ * The other end, in memory: a WebSocket class whose server is the test, and a clock that moves when told.
+ * Every message the SDK sends is in `sent` the moment it is sent; nothing is asynchronous but promises.
+ */
+
+import { connectWith } from "../../sdk/client.js";
+
+export const WELCOME = {
+  type: "welcome",
+  protocol: "plait.v1",
+  session: "s1",
+  server: "fake",
+  limits: {
+    max_streams: 16,
+    max_queued: 16,
+    max_text_bytes: 1_048_576,
+    max_binary_bytes: 65_536,
+    window: 64,
+    opens_per_second: 100,
+    ping_seconds: 10,
+  },
+  methods: { chat: { models: ["smol"] } },
+  capabilities: [],
+};
+
+export const MESSAGES = [{ role: "user", content: "hi" }];
+
+class FakeSocket {
+  readyState = 0;
+  binaryType = "blob";
+  onopen = null;
+  onmessage = null;
+  onclose = null;
+  onerror = null;
+  /** Everything the client sent, parsed. */
+  sent = [];
+
+  constructor(url, protocols) {
+    this.url = url;
+    this.protocols = protocols;
+  }
+
+  send(text) {
+    this.sent.push(JSON.parse(text));
+  }
+
+  close(code) {
+    this.closedWith = code;
+    if (this.readyState === 3) return;
+    this.readyState = 2;
+  }
+
+  // The server's side.
+
+  welcome(message = WELCOME) {
+    this.readyState = 1;
+    this.say(message);
+  }
+
+  say(...messages) {
+    for (const message of messages) this.onmessage?.({ data: JSON.stringify(message) });
+  }
+
+  sayBytes(bytes) {
+    this.onmessage?.({ data: bytes.buffer });
+  }
+
+  drop(code = 1006, reason = "") {
+    this.readyState = 3;
+    this.onclose?.({ code, reason });
+  }
+
+  items(id, ...texts) {
+    const base = this.seqs?.[id] ?? 0;
+    this.seqs = { ...this.seqs, [id]: base + texts.length };
+    texts.forEach((content, i) => {
+      this.say({ type: "item", id, seq: base + i + 1, data: { content } });
+    });
+  }
+
+  begin(id) {
+    this.say(
+      { type: "accepted", id, phase: "queued", position: 0 },
+      { type: "started", id, model: "smol", max_tokens: 256 },
+    );
+  }
+
+  done(id) {
+    this.say({
+      type: "done",
+      id,
+      seq: this.seqs?.[id] ?? 0,
+      finish_reason: "stop",
+      usage: { prompt_tokens: 3, cached_tokens: 0, completion_tokens: 2 },
+      timing: { queued_ms: 0, first_item_ms: 1, total_ms: 2, paused_ms: 0 },
+    });
+  }
+
+  cancelled(id, by = "client") {
+    this.say({
+      type: "cancelled",
+      id,
+      seq: this.seqs?.[id] ?? 0,
+      by,
+      released: true,
+      stop_ms: 14,
+      wasted: { tokens: 1 },
+      usage: { prompt_tokens: 3, cached_tokens: 0, completion_tokens: 2 },
+    });
+  }
+
+  types(id) {
+    return this.sent.filter((message) => message.id === id).map(({ type }) => type);
+  }
+}
+
+class FakeTime {
+  nowMs = 0;
+  #timers = new Set();
+
+  runtime() {
+    return {
+      now: () => this.nowMs,
+      random: () => 0,
+      after: (delayMs, callback) => {
+        const timer = { at: this.nowMs + delayMs, callback };
+        this.#timers.add(timer);
+        return { clear: () => this.#timers.delete(timer), ref() {}, unref() {} };
+      },
+    };
+  }
+
+  get pending() {
+    return this.#timers.size;
+  }
+
+  /** Moves the clock and runs what falls due, in order. */
+  advance(ms) {
+    const end = this.nowMs + ms;
+    for (;;) {
+      const due = [...this.#timers].filter(({ at }) => at <= end).sort((a, b) => a.at - b.at)[0];
+      if (!due) break;
+      this.#timers.delete(due);
+      this.nowMs = Math.max(this.nowMs, due.at);
+      due.callback();
+    }
+    this.nowMs = end;
+  }
+
+  /** A page that slept: the clock jumped, and every timer that is due runs once, late. */
+  wakeAfter(ms) {
+    this.nowMs += ms;
+    for (const timer of [...this.#timers].filter(({ at }) => at <= this.nowMs)) {
+      this.#timers.delete(timer);
+      timer.callback();
+    }
+  }
+}
+
+/** Lets every promise that can settle do so. */
+export const settled = () => new Promise((resolve) => setImmediate(resolve));
+
+/** A client with its fake surroundings; `socket()` is the newest one. */
+export function fakeClient(options = {}) {
+  const sockets = [];
+  class Socket extends FakeSocket {
+    constructor(...args) {
+      super(...args);
+      sockets.push(this);
+    }
+  }
+  const time = new FakeTime();
+  const client = connectWith(time.runtime(), "ws://server.test/v1/ws", {
+    WebSocket: Socket,
+    ...options,
+  });
+  return { client, time, sockets, socket: () => sockets.at(-1) };
+}
+
+/** The same, connected. */
+export async function openClient(options) {
+  const fake = fakeClient(options);
+  const opened = fake.client.models();
+  await settled();
+  fake.socket().welcome();
+  await opened;
+  return fake;
+}
+
+/** Reads to the end; what came, and what it threw. */
+export async function drain(stream) {
+  const items = [];
+  try {
+    for await (const item of stream) items.push(item);
+  } catch (error) {
+    return { items, error };
+  }
+  return { items, error: null };
+}
