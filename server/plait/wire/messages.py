@@ -1,4 +1,4 @@
-"""Every message of plait.v1 as a frozen struct, client's and server's, and the params per method.
+"""Every message of plait.v1 as a frozen struct, client's and server's (`params`: per method).
 
 A struct's tag is the message's `type`; field constraints are the protocol's (PROTOCOL.md §2, §3),
 so decoding is validating and an error names the field. Unknown fields are ignored, as §8 asks.
@@ -13,6 +13,15 @@ import msgspec
 from msgspec import Meta, Raw
 
 from plait.errors import BY_CODE, ErrorClass, PlaitError
+from plait.wire.params import (
+    PARAMS as PARAMS,
+    ChatMessage as ChatMessage,
+    ChatParams as ChatParams,
+    EmbedParams as EmbedParams,
+    Params as Params,
+    SynthesizeParams as SynthesizeParams,
+    TranscribeParams as TranscribeParams,
+)
 
 MAX_ID = 2**32 - 1
 MAX_WINDOW = 256
@@ -36,7 +45,7 @@ class Message(msgspec.Struct, frozen=True, tag_field="type", omit_defaults=True)
 
 
 class Open(Message, frozen=True, tag="open"):
-    """`method` is a plain string here: an unknown one is `unsupported_method`, not a bad message."""
+    """`method` is any string: an unknown one is `unsupported_method`, not a bad message."""
 
     id: StreamId
     method: str
@@ -77,76 +86,6 @@ class Ping(Message, frozen=True, tag="ping"):
 ClientMessage = Open | Ack | Input | End | Cancel | Ping
 
 
-# --- params per method -------------------------------------------------------------------------
-
-Name = Annotated[str, Meta(max_length=256)]
-
-
-class ChatMessage(msgspec.Struct, frozen=True, omit_defaults=True):
-    role: Annotated[str, Meta(min_length=1, max_length=64)]
-    content: str | None = None
-    name: Name | None = None
-    tool_calls: list[dict[str, Any]] | None = None
-    tool_call_id: Name | None = None
-
-
-class ChatParams(msgspec.Struct, frozen=True, omit_defaults=True):
-    messages: Annotated[list[ChatMessage], Meta(min_length=1, max_length=4096)]
-    model: str | None = None
-    max_tokens: Annotated[int, Meta(ge=1)] | None = None
-    temperature: Annotated[float, Meta(ge=0, le=10)] = 0.7
-    top_p: Annotated[float, Meta(gt=0, le=1)] = 0.95
-    top_k: Annotated[int, Meta(ge=0, le=2**31 - 1)] = 0
-    min_p: Annotated[float, Meta(ge=0, le=1)] = 0.0
-    repetition_penalty: Annotated[float, Meta(gt=0, le=10)] = 1.0
-    seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] | None = None
-    stop: Annotated[
-        list[Annotated[str, Meta(min_length=1, max_length=4096)]], Meta(max_length=16)
-    ] = msgspec.field(default_factory=list)
-    tools: Annotated[list[dict[str, Any]], Meta(max_length=128)] | None = None
-    logprobs: Annotated[int, Meta(ge=0, le=20)] | bool = False
-
-
-class TranscribeParams(msgspec.Struct, frozen=True, omit_defaults=True):
-    sample_rate: Annotated[int, Meta(ge=8000, le=48000)]
-    model: str | None = None
-    language: Annotated[str, Meta(max_length=16)] | None = None
-    channels: Annotated[int, Meta(ge=1, le=2)] = 1
-    encoding: Literal["pcm_s16le", "pcm_f32le"] = "pcm_s16le"
-    interim: bool = True
-    words: bool = False
-    events: bool = False
-    prompt: Annotated[str, Meta(max_length=1024)] | None = None
-
-
-class SynthesizeParams(msgspec.Struct, frozen=True, omit_defaults=True):
-    text: str | None = None
-    model: str | None = None
-    voice: Name | None = None
-    speed: Annotated[float, Meta(ge=0.5, le=2)] = 1.0
-    language: Annotated[str, Meta(max_length=16)] | None = None
-    format: Literal["pcm_s16le"] = "pcm_s16le"
-    marks: bool = False
-
-
-class EmbedParams(msgspec.Struct, frozen=True, omit_defaults=True):
-    texts: list[str] | None = None
-    model: str | None = None
-    encoding: Literal["f32", "json"] = "f32"
-    normalize: bool = True
-    truncate: bool = False
-
-
-Params = ChatParams | TranscribeParams | SynthesizeParams | EmbedParams
-
-PARAMS: dict[str, type[Params]] = {
-    "chat": ChatParams,
-    "transcribe": TranscribeParams,
-    "synthesize": SynthesizeParams,
-    "embed": EmbedParams,
-}
-
-
 # --- server -> client --------------------------------------------------------------------------
 
 
@@ -185,7 +124,7 @@ class Limits(msgspec.Struct, frozen=True):
     max_text_bytes: int
     max_binary_bytes: int
     window: int
-    opens_per_second: int
+    opens_per_second: float
     ping_seconds: int
 
 
