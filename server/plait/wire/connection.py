@@ -10,7 +10,6 @@ This module does NOT know credit, outboxes, engines or terminals: the session ke
 
 from __future__ import annotations
 
-import enum
 import math
 from dataclasses import dataclass
 
@@ -38,35 +37,22 @@ from plait.wire.events import (
     StreamFaulted,
 )
 from plait.wire.frames import VERSION, BinaryKind, Undecodable, decode_binary
+from plait.wire.input import InputPort, input_mistake, port_for
 from plait.wire.messages import (
     Ack,
     Cancel,
     ClientMessage,
-    EmbedParams,
     End,
     Input,
     Limits,
     Open,
-    Params,
     Ping,
-    SynthesizeParams,
-    TranscribeParams,
 )
 from plait.wire.rate import TokenBucket
 
 OPEN_BURST_SECONDS = 2
 FLOOD_FACTOR = 20  # messages that cost us an answer, per second, in units of opens_per_second
 FLOOD_BURST_SECONDS = 2
-
-
-class InputPort(enum.Enum):
-    """What a stream takes as input; it only ever changes to ENDED."""
-
-    NONE = "none"
-    AUDIO = "audio"
-    TEXT = "text"
-    TEXTS = "texts"
-    ENDED = "ended"
 
 
 @dataclass(slots=True)
@@ -133,7 +119,7 @@ class Connection:
             return []
         if frame.version != VERSION or frame.kind != BinaryKind.AUDIO_IN:
             return self._fault(frame.id, stream, _bad_header(frame.version, frame.kind))
-        mistake = _input_error(stream, InputPort.AUDIO)
+        mistake = input_mistake(stream.method, stream.port, InputPort.AUDIO)
         if mistake is not None:
             return self._fault(frame.id, stream, mistake)
         return [AudioReceived(frame.id, frame.payload, frame.flags)]
@@ -148,7 +134,7 @@ class Connection:
             params = decode_params(message.method, message.params)
         except PlaitError as error:
             return OpenRejected(message.id, error)
-        self._live[message.id] = LiveStream(message.method, _port(params))
+        self._live[message.id] = LiveStream(message.method, port_for(params))
         return OpenReceived(
             message.id,
             message.method,
@@ -223,7 +209,7 @@ class Connection:
             )
         else:
             port = InputPort.TEXTS if message.text is None else InputPort.TEXT
-            mistake = _input_error(stream, port)
+            mistake = input_mistake(stream.method, stream.port, port)
         if mistake is not None:
             return self._fault(message.id, stream, mistake)
         return [InputReceived(message.id, message.text, message.texts)]
@@ -269,29 +255,6 @@ def _refuse_resuming(seconds: float) -> None:
             " send 0.",
             param="resume_seconds",
         )
-
-
-def _port(params: Params) -> InputPort:
-    if isinstance(params, TranscribeParams):
-        return InputPort.AUDIO
-    if isinstance(params, SynthesizeParams) and params.text is None:
-        return InputPort.TEXT
-    if isinstance(params, EmbedParams) and params.texts is None:
-        return InputPort.TEXTS
-    return InputPort.NONE
-
-
-def _input_error(stream: LiveStream, port: InputPort) -> PlaitError | None:
-    if stream.port is port:
-        return None
-    if stream.port is InputPort.ENDED:
-        return InvalidRequest("input after end. Open a new stream for more input.", param="type")
-    if stream.port is InputPort.NONE:
-        return InvalidRequest(f"this {stream.method} stream takes no input.", param="type")
-    return InvalidRequest(
-        f"this {stream.method} stream takes {stream.port.value} as input, not {port.value}.",
-        param="type" if port is InputPort.AUDIO else port.value,
-    )
 
 
 def _bad_header(version: int, kind: int) -> PlaitError:

@@ -25,6 +25,10 @@ class Credit:
         self._consumed = 0
 
     @property
+    def window(self) -> int:
+        return self._window
+
+    @property
     def last_sent(self) -> int:
         """The terminal's `seq`."""
         return self._last_sent
