@@ -1,0 +1,105 @@
+"""What is served over plain HTTP: the playground, health, readiness and metrics.
+
+`/healthz` says the process answers; `/readyz` says every model makes forward progress, which a
+live but stuck worker does not. The playground is the repository's `web/` as it stands: no build.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import jinja2
+from prometheus_client import CONTENT_TYPE_LATEST
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+import plait
+from plait.http.security import Perimeter, bearer
+
+if TYPE_CHECKING:
+    from plait.app import Gateway
+
+SECURITY_HEADERS = [
+    (
+        b"content-security-policy",
+        b"default-src 'self'; connect-src 'self' ws: wss:; img-src 'self' data:; "
+        b"media-src 'self' blob:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    ),
+    (b"x-content-type-options", b"nosniff"),
+    (b"referrer-policy", b"no-referrer"),
+    (b"cache-control", b"no-cache"),  # revalidate: files are small and an upgrade must show
+]
+
+
+def web_directory() -> Path:
+    """`web/`: beside `server/` in a checkout, inside the package when installed from a wheel."""
+    package = Path(plait.__file__).parent
+    packaged = package / "_web"
+    return packaged if packaged.is_dir() else package.parents[1] / "web"
+
+
+class SecurityHeaders:
+    """Adds the headers that keep the playground to its own code and data."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self._app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                message["headers"] = [*message.get("headers", []), *SECURITY_HEADERS]
+            await send(message)
+
+        await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
+
+class Pages:
+    """Handlers over one gateway. `routes` is what the app mounts."""
+
+    def __init__(self, gateway: Gateway, perimeter: Perimeter) -> None:
+        self._gateway = gateway
+        self._perimeter = perimeter
+        self._web = web_directory()
+        self._templates = jinja2.Environment(
+            loader=jinja2.FileSystemLoader(self._web / "playground"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
+        )
+
+    def routes(self) -> list[BaseRoute]:
+        return [
+            Route("/", self._playground),
+            Route("/healthz", self._healthz),
+            Route("/readyz", self._readyz),
+            Route("/metrics", self._metrics),
+            Mount("/static/playground", StaticFiles(directory=self._web / "playground")),
+            Mount("/static/sdk", StaticFiles(directory=self._web / "sdk")),
+        ]
+
+    async def _playground(self, request: Request) -> Response:
+        methods = self._gateway.models.describe()
+        page = self._templates.get_template("index.html.j2").render(
+            version=plait.__version__,
+            methods=list(methods),
+            models=methods["chat"].models if "chat" in methods else [],
+            token_required=self._perimeter.token_required,
+        )
+        return HTMLResponse(page)
+
+    async def _healthz(self, request: Request) -> Response:
+        return PlainTextResponse("ok\n")
+
+    async def _readyz(self, request: Request) -> Response:
+        states = self._gateway.readiness()
+        ready = all(state == "ready" for state in states.values())
+        body = {"ready": ready, "models": states}
+        return JSONResponse(body, status_code=200 if ready else 503)
+
+    async def _metrics(self, request: Request) -> Response:
+        if not self._perimeter.token_allowed(bearer(request.headers.get("authorization"))):
+            return PlainTextResponse("Send Authorization: Bearer <token>.\n", status_code=401)
+        return Response(self._gateway.render_metrics(), media_type=CONTENT_TYPE_LATEST)

@@ -1,0 +1,108 @@
+"""`/v1/ws`: from handshake to session, and the socket a session talks to.
+
+Refusals that a program can see are HTTP statuses before accepting; a page cannot see those, so a
+wrong token from a page (it sends an Origin) is accepted and closed 4401.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING
+
+from starlette.datastructures import Headers
+from starlette.types import Receive, Scope, Send
+from uvicorn.protocols.utils import ClientDisconnected
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+
+from plait.http.security import SUBPROTOCOL, Perimeter, bearer, deny, subprotocol_token
+from plait.sessions.session import SocketClosed
+from plait.wire.close import CloseCode
+
+if TYPE_CHECKING:
+    from uvicorn._types import ASGISendEvent
+
+    from plait.app import Gateway
+
+
+class AsgiSocket:
+    """A session's `Socket` over raw ASGI: no object per frame beyond the event itself."""
+
+    def __init__(self, receive: Receive, send: Send) -> None:
+        self._receive = receive
+        self._send = send
+
+    async def receive(self) -> str | bytes:
+        event = await self._receive()
+        if event["type"] == "websocket.disconnect":
+            raise SocketClosed
+        text: str | None = event.get("text")
+        if text is not None:
+            return text
+        data: bytes = event["bytes"]
+        return data
+
+    async def send(self, frame: str | bytes) -> None:
+        kind = "text" if isinstance(frame, str) else "bytes"
+        try:
+            await self._send({"type": "websocket.send", kind: frame})
+        except ClientDisconnected:
+            raise SocketClosed from None
+
+    async def close(self, code: int, reason: str) -> None:
+        try:
+            await self._send({"type": "websocket.close", "code": code, "reason": reason})
+        except ClientDisconnected:
+            raise SocketClosed from None
+
+
+class WebSocketEndpoint:
+    """ASGI application for one path."""
+
+    def __init__(self, gateway: Gateway, perimeter: Perimeter) -> None:
+        self._gateway = gateway
+        self._perimeter = perimeter
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        offered: list[str] = scope["subprotocols"]
+        if SUBPROTOCOL not in offered:
+            text = (
+                f"Offer the WebSocket subprotocol {SUBPROTOCOL}; offered: {len(offered)} other.\n"
+            )
+            await deny(scope, receive, send, 400, text)
+            return
+        refusal = self._gateway.refusal()
+        if refusal is not None:
+            await deny(scope, receive, send, 503, refusal)
+            return
+        token = bearer(headers.get("authorization")) or subprotocol_token(offered)
+        authorized = self._perimeter.token_allowed(token)
+        from_page = "origin" in headers
+        if not authorized and not from_page:
+            await deny(scope, receive, send, 401, "Send Authorization: Bearer <token>.\n")
+            return
+        await receive()  # websocket.connect
+        await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
+        socket = AsgiSocket(receive, send)
+        if not authorized:
+            await socket.close(CloseCode.UNAUTHORIZED, "a valid token is required")
+            return
+        await self._gateway.run_session(socket)
+
+
+class PlaitWebSocketProtocol(WebSocketsSansIOProtocol):
+    """Uvicorn's protocol, for peers that stopped reading.
+
+    `transport.close()` waits until its buffer is flushed, and a peer that does not read lets that
+    take for ever: the ping time-out would never free the connection. So it is aborted.
+    """
+
+    def keepalive_timeout(self) -> None:
+        super().keepalive_timeout()
+        self.transport.abort()
+
+    async def send(self, message: ASGISendEvent) -> None:
+        await super().send(message)
+        if message["type"] == "websocket.close":
+            # Uvicorn's own timer asks for a close; this one makes sure of it.
+            asyncio.get_running_loop().call_later(self.close_timeout + 1, self.transport.abort)

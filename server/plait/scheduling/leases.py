@@ -1,0 +1,48 @@
+"""What tickets hold of one engine, slots and reserved bytes, and that each is given back once.
+
+Pure bookkeeping: it neither decides (see `admission`) nor talks to the engine.
+"""
+
+from __future__ import annotations
+
+from plait.engines.base import EngineInfo
+from plait.scheduling.budget import Budget
+from plait.scheduling.ticket import Ticket
+
+
+class Leases:
+    """Owned by one scheduler. Capacity is zero until an engine is ready."""
+
+    def __init__(self) -> None:
+        self.budget = Budget(0)
+        self.slots = 0
+        self.slots_used = 0
+
+    @property
+    def free_slots(self) -> int:
+        return self.slots - self.slots_used
+
+    def set_capacity(self, info: EngineInfo | None) -> None:
+        self.slots = 0 if info is None else info.slots
+        self.budget.limit_bytes = 0 if info is None else info.kv_budget_bytes
+
+    def take_slot(self, ticket: Ticket) -> None:
+        assert not ticket.holds_slot
+        assert self.free_slots > 0
+        ticket.holds_slot = True
+        self.slots_used += 1
+
+    def reserve(self, ticket: Ticket) -> None:
+        self.budget.reserve(ticket.reserve_bytes)
+        ticket.reserved_bytes = ticket.reserve_bytes
+
+    def free_slot(self, ticket: Ticket) -> None:
+        if ticket.holds_slot:
+            ticket.holds_slot = False
+            self.slots_used -= 1
+
+    def give_back(self, ticket: Ticket) -> None:
+        """Everything it holds; a second call finds nothing left to give."""
+        self.free_slot(ticket)
+        self.budget.release(ticket.reserved_bytes)
+        ticket.reserved_bytes = 0

@@ -1,0 +1,38 @@
+"""Which scheduler serves a method and a model name: the allow-list of what a client may ask for.
+
+Names come from configuration. A name that is not here reaches no disk and no network.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from plait.errors import InvalidRequest, ModelNotFound
+from plait.scheduling.scheduler import Scheduler
+from plait.wire.messages import MethodInfo
+
+
+@dataclass(frozen=True, slots=True)
+class Models:
+    """The configured models per method; the only names a client may use."""
+
+    by_method: Mapping[str, Mapping[str, Scheduler]]
+
+    def resolve(self, method: str, name: str | None) -> Scheduler:
+        """The scheduler of a model; None means the method's default (the first configured).
+
+        Raises InvalidRequest when no model serves the method, ModelNotFound for other names.
+        """
+        models = self.by_method.get(method, {})
+        if not models:
+            raise InvalidRequest(f"no model for {method} is configured here", param="method")
+        if name is None:
+            return next(iter(models.values()))
+        if name not in models:
+            known = ", ".join(models)
+            raise ModelNotFound(f"no such model for {method}; available: {known}", param="model")
+        return models[name]
+
+    def describe(self) -> dict[str, MethodInfo]:
+        return {m: MethodInfo(models=list(names)) for m, names in self.by_method.items() if names}

@@ -1,0 +1,157 @@
+"""The send queue of one connection: what goes onto the socket next, and when a stream must wait.
+
+Control frames jump ahead. Items are sent by rank (interactive before batch; audio, then text, then
+vectors) and, inside a rank, fair by bytes (start-time fair queueing: the stream that has had the
+fewest bytes goes next), each stream within its window. A stream's items and its `done` are never
+reordered. `seq` is given here, on leaving.
+
+Bounds: a stream's items by its window and `max_bytes` (when full its job is paused, see
+`StreamQueue.full`); control frames by MAX_CONTROL_FRAMES (when full the connection is closed: the
+peer keeps asking and does not read). Sans-I/O: `ready` is called when there is something to take.
+"""
+
+from __future__ import annotations
+
+import heapq
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+from plait.engines.base import Item
+from plait.wire.codec import encode_binary, encode_item
+from plait.wire.messages import DEFAULT_WINDOW
+from plait.wire.window import Credit
+
+MAX_CONTROL_FRAMES = 4096
+
+AUDIO, TEXT, VECTORS = range(3)
+
+
+@dataclass(slots=True, eq=False)
+class StreamQueue:
+    """Items of one stream on their way out, and its credit. Owned by its stream."""
+
+    id: int
+    credit: Credit
+    rank: int
+    max_bytes: int
+    take_final: Callable[[], str] | None = None  # set when `done` may follow the last item
+    items: deque[Item] = field(default_factory=deque)
+    queued_bytes: int = 0
+    sent_bytes: int = 0  # virtual time: bytes sent, moved up to the rank's on becoming ready
+    scheduled: bool = False
+    closed: bool = False
+
+    @property
+    def seq(self) -> int:
+        """Seq of the last item that left."""
+        return self.credit.last_sent
+
+    @property
+    def outstanding(self) -> int:
+        """Items the reader has not consumed yet, sent or not."""
+        return len(self.items) + self.credit.outstanding
+
+    @property
+    def bound(self) -> int:
+        return self.credit.window or DEFAULT_WINDOW
+
+    @property
+    def full(self) -> bool:
+        return self.outstanding >= self.bound or self.queued_bytes >= self.max_bytes
+
+    @property
+    def half_empty(self) -> bool:
+        return self.outstanding <= self.bound // 2 and self.queued_bytes <= self.max_bytes // 2
+
+    @property
+    def sendable(self) -> bool:
+        if self.closed:
+            return False
+        if self.items:
+            return self.credit.can_send
+        return self.take_final is not None
+
+    @property
+    def blocked(self) -> bool:
+        """Something waits for the reader's acks."""
+        return not self.closed and not self.credit.can_send and bool(self.items)
+
+
+class Outbox:
+    """Fair, bounded, synchronous. The writer takes; streams and the session put."""
+
+    def __init__(self, ready: Callable[[], None], overflow: Callable[[], None]) -> None:
+        self._ready = ready
+        self._overflow = overflow
+        self._control: deque[str] = deque()
+        self._heaps: dict[int, list[tuple[int, int, StreamQueue]]] = {}
+        self._virtual: dict[int, int] = {}  # per rank: virtual time of the last frame taken
+
+    def send_control(self, frame: str) -> None:
+        if len(self._control) >= MAX_CONTROL_FRAMES:
+            self._overflow()
+            return
+        self._control.append(frame)
+        self._ready()
+
+    def send_item(self, queue: StreamQueue, item: Item) -> None:
+        assert not queue.closed, queue
+        queue.items.append(item)
+        queue.queued_bytes += len(item.data)
+        self.wake(queue)
+
+    def wake(self, queue: StreamQueue) -> None:
+        """Call after anything that may have made `queue` sendable: an item, credit, the end."""
+        if queue.scheduled or not queue.sendable:
+            return
+        queue.scheduled = True
+        queue.sent_bytes = max(queue.sent_bytes, self._virtual.get(queue.rank, 0))
+        self._push(queue)
+        self._ready()
+
+    def close(self, queue: StreamQueue) -> None:
+        """Purge: nothing of this stream leaves any more."""
+        queue.closed = True
+        queue.items.clear()
+        queue.queued_bytes = 0
+
+    def take_nowait(self) -> tuple[str | bytes, StreamQueue | None] | None:
+        """The next frame and, for an item, whose it is; None when nothing may be sent now."""
+        if self._control:
+            return self._control.popleft(), None
+        for rank in sorted(self._heaps):
+            while heap := self._heaps[rank]:
+                queue = heapq.heappop(heap)[2]
+                queue.scheduled = False
+                if queue.sendable:
+                    return self._take_from(queue), queue
+            del self._heaps[rank]  # safe: the loop ends or restarts from a sorted copy
+        return None
+
+    @property
+    def empty(self) -> bool:
+        return not self._control and not self._heaps
+
+    def _take_from(self, queue: StreamQueue) -> str | bytes:
+        if not queue.items:
+            assert queue.take_final is not None
+            frame = queue.take_final()
+            self.close(queue)
+            return frame
+        item = queue.items.popleft()
+        queue.queued_bytes -= len(item.data)
+        seq = queue.credit.sent()
+        self._virtual[queue.rank] = queue.sent_bytes
+        queue.sent_bytes += len(item.data) + 64  # 64: an item's envelope, roughly
+        if queue.sendable:
+            queue.scheduled = True
+            self._push(queue)
+        if item.kind:
+            return encode_binary(item.kind, item.flags, queue.id, seq, item.aux, item.data)
+        return encode_item(queue.id, seq, item.data)
+
+    def _push(self, queue: StreamQueue) -> None:
+        # Ids break ties, so queues themselves are never compared.
+        heap = self._heaps.setdefault(queue.rank, [])
+        heapq.heappush(heap, (queue.sent_bytes, queue.id, queue))

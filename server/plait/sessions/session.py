@@ -1,0 +1,317 @@
+"""One session per socket: a reader that never waits for a stream, and the writer that owns `send`.
+
+The reader turns frames into events (`wire.connection`) and moves streams synchronously; the writer
+drains the outbox. Both live in one task group that ends with the socket. Losing the socket cancels
+every stream on it by the streams' own path; their leases are the scheduler's and outlive us.
+
+It does not know HTTP: a `Socket` gives it frames and takes them.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol, assert_never
+
+import msgspec
+import structlog
+
+from plait import __version__
+from plait.errors import InvalidRequest, PlaitError, ShuttingDown
+from plait.metrics import METHODS, Metrics
+from plait.scheduling.routing import Models
+from plait.sessions.outbox import AUDIO, TEXT, VECTORS, Outbox, StreamQueue
+from plait.sessions.stream import Stream, StreamPolicy
+from plait.wire.close import CloseCode
+from plait.wire.codec import encode_server
+from plait.wire.connection import Connection
+from plait.wire.events import (
+    AckReceived,
+    AudioReceived,
+    CancelReceived,
+    CloseRequired,
+    ConnectionEvent,
+    EndReceived,
+    InputReceived,
+    OpenReceived,
+    OpenRejected,
+    PingReceived,
+    StreamFaulted,
+)
+from plait.wire.messages import (
+    CancelledBy,
+    ErrorBody,
+    GoAway,
+    Limits,
+    Pong,
+    Rejected,
+    Welcome,
+)
+from plait.wire.window import Credit
+
+RANK = {"synthesize": AUDIO, "chat": TEXT, "transcribe": TEXT, "embed": VECTORS}
+FRAMES_PER_TURN = 64
+BATCH_RANKS = 3  # batch streams rank after all interactive ones
+
+log = structlog.get_logger("plait.session")
+
+
+class SocketClosed(Exception):
+    """The peer is gone; nothing can be sent and nothing more arrives."""
+
+
+class Socket(Protocol):
+    """What a session needs of a WebSocket."""
+
+    async def receive(self) -> str | bytes:
+        """The next frame. Raises SocketClosed."""
+
+    async def send(self, frame: str | bytes) -> None:
+        """Waits while the peer does not read. Raises SocketClosed."""
+
+    async def close(self, code: int, reason: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class SessionPolicy:
+    """What all sessions of a server share."""
+
+    limits: Limits
+    streams: StreamPolicy = field(default_factory=StreamPolicy)
+    clock: Callable[[], float] = time.monotonic
+
+
+class Session:
+    def __init__(
+        self, name: str, socket: Socket, models: Models, metrics: Metrics, policy: SessionPolicy
+    ) -> None:
+        self.name = name
+        self.outbox = Outbox(self._wake_writer, self._overflowed)
+        self._socket = socket
+        self._models = models
+        self._metrics = metrics
+        self._policy = policy
+        self._clock = policy.clock
+        self._connection = Connection(policy.limits)
+        self._streams: dict[int, Stream] = {}
+        self._writable = asyncio.Event()
+        self._draining = False
+        self._closing: tuple[int, str] | None = None
+        self._log = log.bind(session=name)
+
+    async def run(self) -> None:
+        """Serve the socket until either side ends it. Streams are told before this returns."""
+        self._metrics.connections.inc()
+        self._log.info("session.opened")
+        self.outbox.send_control(encode_server(self._welcome()))
+        try:
+            async with asyncio.TaskGroup() as tasks:
+                writer = tasks.create_task(self._write())
+                tasks.create_task(self._read(writer))
+        finally:
+            self._cancel_all("disconnect")
+            self._metrics.connections.dec()
+            self._log.info("session.closed")
+
+    def drain(self, drain_seconds: float) -> None:
+        """Shutting down: say so, end what is pending now, let the rest run on."""
+        if self._draining:
+            return
+        self._draining = True
+        self.outbox.send_control(
+            encode_server(GoAway("shutting_down", round(drain_seconds * 1000)))
+        )
+        for stream in list(self._streams.values()):
+            if not stream.started:
+                stream.cancel("shutdown")
+        self._close_if_drained()
+
+    def stop(self) -> None:
+        """The grace is over: cancel what still runs, then close once the terminals are out."""
+        self._cancel_all("shutdown")
+        self._close_if_drained()
+
+    # --- tasks ---------------------------------------------------------------------------------
+
+    async def _read(self, writer: asyncio.Task[None]) -> None:
+        frames = 0
+        try:
+            while self._closing is None:
+                frame = await self._socket.receive()
+                now = self._clock()
+                if isinstance(frame, str):
+                    events = self._connection.receive_text(frame, now)
+                else:
+                    events = self._connection.receive_binary(frame, now)
+                for event in events:
+                    self._receive(event, now)
+                frames += 1
+                if frames % FRAMES_PER_TURN == 0:
+                    await asyncio.sleep(0)  # a burst of frames must not starve other sessions
+        except SocketClosed:
+            # In this tick, before the writer or anyone else runs: nobody is left to read.
+            self._cancel_all("disconnect")
+            writer.cancel()
+
+    async def _write(self) -> None:
+        """The only caller of `send`. Ends by closing the socket, or with it."""
+        try:
+            while True:
+                taken = self.outbox.take_nowait()
+                if taken is not None:
+                    frame, queue = taken
+                    await self._socket.send(frame)
+                    if queue is not None and (stream := self._streams.get(queue.id)):
+                        stream.item_left()
+                elif self._closing is not None:
+                    await self._socket.close(*self._closing)
+                    return
+                else:
+                    self._writable.clear()
+                    await self._writable.wait()
+        except SocketClosed:
+            self._cancel_all("disconnect")
+
+    def _wake_writer(self) -> None:
+        self._writable.set()
+
+    def _overflowed(self) -> None:
+        self._close(CloseCode.FLOOD, "answers pile up: the peer asks without reading")
+
+    # --- events --------------------------------------------------------------------------------
+
+    def _receive(self, event: ConnectionEvent, now: float) -> None:
+        match event:
+            case OpenReceived():
+                self._open(event, now)
+            case OpenRejected():
+                self._reject(event.id, "other", event.error)
+            case PingReceived():
+                self.outbox.send_control(encode_server(Pong(event.n)))
+            case CloseRequired():
+                self._close(event.code, event.reason)
+            case _:
+                stream = self._streams.get(event.id)
+                if stream is not None:
+                    self._receive_for(stream, event, now)
+
+    def _receive_for(
+        self,
+        stream: Stream,
+        event: AckReceived
+        | InputReceived
+        | AudioReceived
+        | EndReceived
+        | CancelReceived
+        | StreamFaulted,
+        now: float,
+    ) -> None:
+        match event:
+            case AckReceived():
+                try:
+                    stream.receive_ack(event.seq, event.window)
+                except InvalidRequest as error:
+                    stream.fail(error)
+            case CancelReceived():
+                stream.cancel("client", now)
+            case StreamFaulted():
+                stream.fail(event.error)
+            case InputReceived() | AudioReceived() | EndReceived():
+                stream.fail(
+                    InvalidRequest(f"{stream.method} takes no input after its open", param="type")
+                )
+            case _:
+                assert_never(event)
+
+    def _open(self, event: OpenReceived, now: float) -> None:
+        try:
+            if self._draining:
+                raise ShuttingDown("the server is shutting down: reconnect in a moment")
+            scheduler = self._models.resolve(event.method, event.params.model)
+            batch = event.priority == "batch"
+            queue = StreamQueue(
+                event.id,
+                Credit(event.window),
+                RANK[event.method] + BATCH_RANKS * batch,
+                self._policy.streams.max_outbox_bytes,
+            )
+            stream = Stream(
+                event.id,
+                event.method,
+                queue,
+                self,
+                scheduler,
+                self._policy.streams,
+                self._clock,
+                now,
+            )
+            stream.open(_builtins(event.params), self.name, batch)
+        except PlaitError as error:
+            self._connection.forget(event.id)
+            self._reject(event.id, event.method, error)
+            return
+        self._streams[event.id] = stream
+        self._metrics.streams_queued.labels(event.method).inc()
+        if event.deadline_ms is not None:
+            stream.set_deadline(event.deadline_ms)
+        self._log.debug("stream.opened", stream=event.id, method=event.method)
+
+    def _reject(self, id: int, method: str, error: PlaitError) -> None:
+        self.outbox.send_control(encode_server(Rejected(id, ErrorBody.of(error))))
+        self._metrics.streams_total.labels(method, "rejected").inc()
+        self._log.info("stream.rejected", stream=id, code=error.code)
+
+    # --- streams call back (StreamOwner) -------------------------------------------------------
+
+    def on_stream_started(self, stream: Stream) -> None:
+        self._metrics.streams_queued.labels(stream.method).dec()
+        self._metrics.streams_active.labels(stream.method).inc()
+
+    def on_stream_ended(self, stream: Stream, outcome: str, by: str | None) -> None:
+        del self._streams[stream.id]
+        self._connection.forget(stream.id)
+        gauge = self._metrics.streams_active if stream.started else self._metrics.streams_queued
+        gauge.labels(stream.method).dec()
+        self._metrics.streams_total.labels(stream.method, outcome).inc()
+        if by is not None:
+            self._metrics.cancelled_total.labels(by).inc()
+        self._log.info("stream.ended", stream=stream.id, outcome=outcome, by=by)
+        # After this tick, so that the terminal itself is in the outbox first.
+        if self._draining:
+            asyncio.get_running_loop().call_soon(self._close_if_drained)
+
+    # --- ending --------------------------------------------------------------------------------
+
+    def _cancel_all(self, by: CancelledBy) -> None:
+        now = self._clock()
+        for stream in list(self._streams.values()):
+            stream.cancel(by, now)
+
+    def _close_if_drained(self) -> None:
+        if self._draining and not self._streams:
+            self._close(CloseCode.GOING_AWAY, "server is shutting down")
+
+    def _close(self, code: int, reason: str) -> None:
+        """Close once what is queued has been sent; the first reason counts."""
+        if self._closing is None:
+            self._closing = (code, reason)
+            self._cancel_all("disconnect")
+            self._wake_writer()
+
+    def _welcome(self) -> Welcome:
+        return Welcome(
+            protocol="plait.v1",
+            session=self.name,
+            server=f"plait/{__version__}",
+            limits=self._policy.limits,
+            methods=self._models.describe(),
+            capabilities=list(METHODS),
+        )
+
+
+def _builtins(params: msgspec.Struct) -> dict[str, Any]:
+    """Params as plain values for the worker, defaults left out."""
+    builtins: dict[str, Any] = msgspec.to_builtins(params)
+    return builtins
