@@ -15,17 +15,31 @@ from typing import Any, Literal, Protocol
 
 import msgspec
 
+from plait.errors import BY_CODE, Internal, PlaitError
+from plait.wire.messages import FinishReason
+
 Usage = dict[str, int]
 
 
 class Fault(msgspec.Struct, array_like=True):
-    """A `PlaitError` on its way between processes (see `plait.errors.BY_CODE`)."""
+    """A `PlaitError` on its way between processes."""
 
     code: str
     message: str
     param: str | None = None
     data: dict[str, Any] | None = None
     retry_after_ms: int | None = None
+
+    @classmethod
+    def of(cls, error: PlaitError) -> Fault:
+        return cls(error.code, error.message, error.param, error.data, error.retry_after_ms)
+
+    def to_error(self) -> PlaitError:
+        """The error it stands for; a code we do not know is our own bug: `internal`."""
+        leaf = BY_CODE.get(self.code, Internal)
+        return leaf(
+            self.message, param=self.param, data=self.data, retry_after_ms=self.retry_after_ms
+        )
 
 
 class LoadSpec(msgspec.Struct, array_like=True):
@@ -196,7 +210,7 @@ class Finished(msgspec.Struct, tag="finished", array_like=True):
     """The job reached its natural end; `Released` follows (often in the same batch)."""
 
     job: int
-    finish_reason: str
+    finish_reason: FinishReason
     usage: Usage
 
 
@@ -209,9 +223,9 @@ class Failed(msgspec.Struct, tag="failed", array_like=True):
 
 
 class Released(msgspec.Struct, tag="released", array_like=True):
-    """Slot and KV of the job are back; nothing more is computed for it. Exactly one per started job.
+    """Slot and KV of the job are back, nothing more is computed for it; one per started job.
 
-    `at`: when. `wasted`: units computed after the cancel's arrival at the worker (0 without cancel).
+    `at`: when. `wasted`: units computed after the cancel's arrival at the worker, else 0.
     """
 
     job: int
@@ -225,8 +239,27 @@ class Pong(msgspec.Struct, tag="pong", array_like=True):
     stats: Stats
 
 
+class Gauges(msgspec.Struct, tag="gauges", array_like=True):
+    """Stats outside a `Pong`: ends each batch that holds a `Released`, so gauges fall at once.
+
+    Sent by the worker loop, never by an adapter; `EngineProcess` keeps it and does not pass it on.
+    """
+
+    stats: Stats
+
+
 Event = (
-    Loading | Ready | LoadFailed | Prepared | Refused | Item | Finished | Failed | Released | Pong
+    Loading
+    | Ready
+    | LoadFailed
+    | Prepared
+    | Refused
+    | Item
+    | Finished
+    | Failed
+    | Released
+    | Pong
+    | Gauges
 )
 
 
