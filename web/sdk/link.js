@@ -31,6 +31,8 @@ export class Link {
   #runtime;
   /** @type {WebSocketLike | null} */
   #socket = null;
+  /** @type {Liveness | null} */
+  #liveness = null;
   #welcomed = false;
   #ended = false;
   #pings = 0;
@@ -120,7 +122,7 @@ export class Link {
       else if (data instanceof ArrayBuffer) this.#receiveBinary(data);
     } catch (error) {
       if (!(error instanceof CodecError)) throw error;
-      this.#socket?.close(4400, error.message);
+      this.#socket?.close(4400);
       this.#finish(4400, error.message, error);
     }
   }
@@ -168,9 +170,6 @@ export class Link {
     }
     this.#handlers.binary(frame);
   }
-
-  /** @type {Liveness | null} */
-  #liveness = null;
 
   /**
    * @param {Liveness} liveness

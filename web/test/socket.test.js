@@ -1,0 +1,169 @@
+/** Over real sockets: what a fake cannot show. The server is `ws` speaking plait.v1 by script. */
+
+import assert from "node:assert/strict";
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { WebSocket, WebSocketServer } from "ws";
+import { connect } from "../sdk/index.js";
+import { drain, MESSAGES, WELCOME } from "./support/peer.js";
+
+/** @returns a listening server; `on[type]` answers a message, `received` has all of them */
+async function scriptedServer(t, answers = {}, { onConnection } = {}) {
+  const server = new WebSocketServer({
+    host: "127.0.0.1",
+    port: 0,
+    handleProtocols: (offered) => offered.has("plait.v1") && "plait.v1",
+  });
+  const received = [];
+  const sockets = [];
+  server.on("connection", (socket, request) => {
+    sockets.push(socket);
+    const say = (...messages) => {
+      for (const message of messages) socket.send(JSON.stringify(message));
+    };
+    socket.on("message", (data) => {
+      const message = JSON.parse(data);
+      received.push(message);
+      answers[message.type]?.(message, say, socket);
+    });
+    if (onConnection) onConnection(socket, request);
+    else say(WELCOME);
+  });
+  await once(server, "listening");
+  t.after(() => {
+    for (const socket of sockets) socket.terminate();
+    server.close();
+  });
+  return { url: `ws://127.0.0.1:${server.address().port}`, received, sockets };
+}
+
+function clientOf(t, url, options = {}) {
+  const client = connect(url, { WebSocket, ...options });
+  t.after(() => client.close());
+  return client;
+}
+
+const item = (id, seq, content) => ({ type: "item", id, seq, data: { content } });
+const USAGE = { prompt_tokens: 1, cached_tokens: 0, completion_tokens: 2 };
+
+test("a chat over a real socket", { timeout: 20_000 }, async (t) => {
+  const open = ({ id }, say) =>
+    say(
+      { type: "accepted", id, phase: "queued", position: 0 },
+      { type: "started", id, model: "smol" },
+      item(id, 1, "Hel"),
+      item(id, 2, "lo 👋"),
+      { type: "done", id, seq: 2, finish_reason: "stop", usage: USAGE, timing: {} },
+    );
+  const { url } = await scriptedServer(t, { open });
+  const client = clientOf(t, url);
+  assert.equal(await client.llm.chat({ messages: MESSAGES }), "Hello 👋");
+});
+
+for (const [how, kill] of Object.entries({
+  "is reset": (socket) => socket._socket.resetAndDestroy(),
+  "is closed in order": (socket) => socket.close(1012),
+})) {
+  test(`K09: a socket that ${how} in mid-stream throws, keeps the partial, is never done`, {
+    timeout: 20_000,
+  }, async (t) => {
+    const open = ({ id }, say, socket) => {
+      say({ type: "accepted", id, phase: "queued", position: 0 }, { type: "started", id });
+      say(item(id, 1, "cut"));
+      socket.once("pong", () => kill(socket));
+      socket.ping();
+    };
+    const { url } = await scriptedServer(t, { open });
+    const client = clientOf(t, url);
+    const { items, error } = await drain(client.llm.chatStream({ messages: MESSAGES }));
+    assert.deepEqual(items, [{ content: "cut", done: false }]);
+    assert.equal(error.code, "connection_lost");
+  });
+}
+
+test("after a lost socket the client comes back and repeats nothing", {
+  timeout: 20_000,
+}, async (t) => {
+  const open = (_, __, socket) => socket.terminate();
+  const { url, received, sockets } = await scriptedServer(t, { open });
+  const client = clientOf(t, url);
+  await client.models();
+  const back = new Promise((resolve) => {
+    client.on("state", ({ state }) => state === "open" && resolve());
+  });
+  const lost = client.llm.chatStream({ messages: MESSAGES });
+  assert.equal((await drain(lost)).error.code, "connection_lost");
+  await back;
+  assert.equal(sockets.length, 2);
+  assert.equal(received.filter(({ type }) => type === "open").length, 1);
+});
+
+test("leaving the loop reaches the server as a cancel, and the proof comes back", {
+  timeout: 20_000,
+}, async (t) => {
+  const answers = {
+    open: ({ id }, say) => say({ type: "started", id }, item(id, 1, "a"), item(id, 2, "b")),
+    cancel: ({ id }, say) =>
+      say({
+        type: "cancelled",
+        id,
+        seq: 2,
+        by: "client",
+        released: true,
+        stop_ms: 3,
+        wasted: { tokens: 0 },
+        usage: USAGE,
+      }),
+  };
+  const { url } = await scriptedServer(t, answers);
+  const stream = clientOf(t, url).llm.chatStream({ messages: MESSAGES });
+  for await (const _ of stream) break;
+  const end = await stream.done;
+  assert.deepEqual([end.state, end.released, end.stopMs], ["cancelled", true, 3]);
+});
+
+test("nobody listens: the request fails with connection_failed and its cause", {
+  timeout: 20_000,
+}, async (t) => {
+  const client = clientOf(t, "ws://127.0.0.1:9");
+  await assert.rejects(client.llm.chat({ messages: MESSAGES }), (error) => {
+    assert.match(String(error.cause?.message), /ECONNREFUSED/);
+    return error.code === "connection_failed";
+  });
+});
+
+test("a refused token (4401 after accepting) is unauthorized", { timeout: 20_000 }, async (t) => {
+  const offered = [];
+  const onConnection = (socket, request) => {
+    offered.push(request.headers["sec-websocket-protocol"], request.url);
+    socket.close(4401, "unauthorized");
+  };
+  const { url } = await scriptedServer(t, {}, { onConnection });
+  const client = clientOf(t, url, { token: "ticket" });
+  await assert.rejects(client.models(), { code: "unauthorized" });
+  assert.deepEqual(offered, ["plait.v1,plait.token.dGlja2V0", "/v1/ws"]);
+  assert.equal(client.state, "closed");
+});
+
+test("a Node process ends by itself after close(), and after a failed request", {
+  timeout: 20_000,
+}, async (t) => {
+  const { url } = await scriptedServer(t);
+  const script = `
+    import { WebSocket } from "ws";
+    import { connect } from "./sdk/index.js";
+    const client = connect(${JSON.stringify(url)}, { WebSocket });
+    await client.models();
+    await client.close();
+    await connect("ws://127.0.0.1:9", { WebSocket }).models().catch(() => {});
+  `;
+  const child = spawn(process.execPath, ["--input-type=module", "-e", script], {
+    cwd: fileURLToPath(new URL("..", import.meta.url)),
+    stdio: ["ignore", "inherit", "inherit"],
+  });
+  t.after(() => child.kill());
+  const [code] = await once(child, "exit");
+  assert.equal(code, 0);
+});
