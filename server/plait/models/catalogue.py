@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import difflib
 import hashlib
+import os
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -134,7 +135,7 @@ def _resolve_hub(configured: str) -> HubModel:
 
 
 def _resolve_path(configured: str) -> LocalModel:
-    path = Path(configured).expanduser().resolve()
+    path = Path(os.path.expanduser(configured)).resolve()  # unlike pathlib's, it never raises
     if not path.exists():
         raise SourceUnavailable(
             f"There is no model at {path}.",

@@ -1,0 +1,66 @@
+"""How a configured name is read."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from plait.models import SourceUnavailable, UnknownModel
+from plait.models.catalogue import STARTERS, HubModel, LocalModel, resolve
+
+
+def test_a_starter_is_found_by_name() -> None:
+    assert resolve("smollm2-135m-instruct") is STARTERS["smollm2-135m-instruct"]
+
+
+@pytest.mark.parametrize(
+    ("configured", "repository", "file", "name"),
+    [
+        ("hf:org/Some-Model-4bit", "org/Some-Model-4bit", None, "some-model-4bit"),
+        ("hf:org/M-GGUF/M.Q4_K_M.gguf", "org/M-GGUF", "M.Q4_K_M.gguf", "m.q4_k_m"),
+        ("hf:org/M/sub/M.gguf", "org/M", "sub/M.gguf", "m"),
+    ],
+)
+def test_a_hub_model_names_a_repository_or_one_file(
+    configured: str, repository: str, file: str | None, name: str
+) -> None:
+    source = resolve(configured)
+
+    assert source == HubModel(repository, file)
+    assert source.name == name
+    assert "/" not in source.directory_name
+
+
+@pytest.mark.parametrize(
+    "configured",
+    ["hf:", "hf:org", "hf:org/name/file.bin", "hf:../name", "hf:org/../x.gguf", "hf:a/b/c/"],
+)
+def test_a_malformed_hub_name_says_how_to_write_it(configured: str) -> None:
+    with pytest.raises(UnknownModel, match="hf:org/name"):
+        resolve(configured)
+
+
+def test_a_local_file_is_named_after_its_stem(tmp_path: Path) -> None:
+    file = tmp_path / "My Model.gguf"
+    file.touch()
+
+    source = resolve(str(file))
+
+    assert source == LocalModel(file)
+    assert source.name == "my model"
+    assert source.directory_name.startswith("local--my-model-")
+
+
+@pytest.mark.parametrize(
+    "configured", ["./missing.gguf", "missing.gguf", "/no/such/model", "~nobody-here/x"]
+)
+def test_a_missing_path_is_unavailable(configured: str) -> None:
+    with pytest.raises(SourceUnavailable, match="no model at"):
+        resolve(configured)
+
+
+@pytest.mark.parametrize("configured", ["", "smolm2-135m", "a/b", "x\\..", "x" * 10_000, "\x00"])
+def test_an_unknown_name_lists_or_suggests_the_known_ones(configured: str) -> None:
+    with pytest.raises(UnknownModel, match="smollm2-135m-instruct"):
+        resolve(configured)
