@@ -111,7 +111,9 @@ export class Link {
       // Browsers say nothing here on purpose; Node's ws says why, which is worth keeping.
       this.#socketError = event?.error ?? event?.message;
     };
-    socket.onclose = (event) => this.#finish(event.code, event.reason, this.#socketError);
+    socket.onclose = ({ code, reason }) => {
+      this.#finish(refusedToken(this.#socketError) ? 4401 : code, reason, this.#socketError);
+    };
   }
 
   /** @param {unknown} data */
@@ -233,4 +235,14 @@ export class Link {
     }
     this.#handlers.closed({ code, reason, cause });
   }
+}
+
+/**
+ * A program with a wrong token is refused by HTTP status, before there is a socket to close with 4401.
+ * Of all WebSocket classes only Node's ws tells the status, and only in its text.
+ *
+ * @param {unknown} error
+ */
+function refusedToken(error) {
+  return error instanceof Error && /server response: 401\b/.test(error.message);
 }

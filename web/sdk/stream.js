@@ -6,12 +6,20 @@
  * Does not know the method: a decoder turns items into values. Does not know sockets: `transport` sends.
  */
 
-/** @import { Cancelled, Cancel, End, Progress, Stream as PublicStream, StreamState } from "./types.d.ts" */
+/** @import { Cancel, End, Progress, Stream as PublicStream, StreamState, Usage } from "./types.d.ts" */
 /** @import { PlaitError } from "./errors.js" */
 /** @import { BinaryFrame, Decoder, StreamMessage, StreamSpec, Transport, Terminal } from "./internal.d.ts" */
 
 import { encode } from "./codec.js";
 import { Credit, DEFAULT_WINDOW, MAX_WINDOW } from "./credit.js";
+import {
+  cancelledEnd,
+  endAfterLeaving,
+  neverOpenedEnd,
+  proofOf,
+  unconfirmedEnd,
+  usageOf,
+} from "./ending.js";
 import {
   abortError,
   errorFromWire,
@@ -280,7 +288,7 @@ export class Stream {
 
   /**
    * @param {PlaitError} error
-   * @param {import("./types.d.ts").Usage | null} usage
+   * @param {Usage | null} usage
    */
   #breakOff(error, usage) {
     this.#inbox.fail(error);
@@ -356,67 +364,4 @@ function checkedSignal(signal) {
 /** @param {string} text */
 function protocolError(text) {
   return new StreamError("protocol_error", `The server broke the protocol: ${text}.`);
-}
-
-/**
- * @param {Exclude<Terminal, { type: "done" } | { type: "cancelled" }>} message
- */
-function usageOf(message) {
-  return message.type === "error" ? (message.usage ?? null) : null;
-}
-
-/**
- * @param {Extract<Terminal, { type: "cancelled" }>} message
- * @returns {Cancelled}
- */
-function cancelledEnd({ by, released, stopMs, wasted, usage }) {
-  return {
-    state: "cancelled",
-    by,
-    released,
-    stopMs: stopMs ?? null,
-    wasted: wasted ?? null,
-    usage: usage ?? null,
-  };
-}
-
-/**
- * The terminal crossed our cancel, or answers it. A `done` that crossed means there was nothing left to
- * stop; an `error` that crossed proves nothing about the slot, so nothing is claimed.
- *
- * @param {Terminal} message
- * @returns {Cancelled}
- */
-function endAfterLeaving(message) {
-  if (message.type === "cancelled") return cancelledEnd(message);
-  if (message.type === "done") {
-    return { ...neverOpenedEnd(), usage: message.usage ?? null };
-  }
-  return unconfirmedEnd(usageOf(message));
-}
-
-/** @returns {Cancelled} nothing was asked of the server, so nothing is held there */
-function neverOpenedEnd() {
-  return { state: "cancelled", by: "client", released: true, stopMs: 0, wasted: null, usage: null };
-}
-
-/**
- * @param {import("./types.d.ts").Usage | null} usage
- * @returns {Cancelled}
- */
-function unconfirmedEnd(usage) {
-  return { state: "cancelled", by: "client", released: false, stopMs: null, wasted: null, usage };
-}
-
-/**
- * @param {End} end
- * @returns {Cancel}
- */
-function proofOf(end) {
-  if (end.state === "cancelled") {
-    const { by, released, stopMs, wasted, usage } = end;
-    return { by, released, stopMs, wasted, usage };
-  }
-  const ended = end.state === "completed";
-  return { by: null, released: ended, stopMs: ended ? 0 : null, wasted: null, usage: end.usage };
 }

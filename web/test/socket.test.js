@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { createServer } from "node:http";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { WebSocket, WebSocketServer } from "ws";
@@ -144,6 +145,19 @@ test("a refused token (4401 after accepting) is unauthorized", { timeout: 20_000
   const client = clientOf(t, url, { token: "ticket" });
   await assert.rejects(client.models(), { code: "unauthorized" });
   assert.deepEqual(offered, ["plait.v1,plait.token.dGlja2V0", "/v1/ws"]);
+  assert.equal(client.state, "closed");
+});
+
+test("a token refused by HTTP 401 is unauthorized too, without a loop", {
+  timeout: 20_000,
+}, async (t) => {
+  const server = createServer();
+  server.on("upgrade", (_, socket) => socket.end("HTTP/1.1 401 Unauthorized\r\n\r\n"));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  t.after(() => server.close());
+  const client = clientOf(t, `ws://127.0.0.1:${server.address().port}`, { token: "wrong" });
+  await assert.rejects(client.models(), { code: "unauthorized" });
   assert.equal(client.state, "closed");
 });
 
