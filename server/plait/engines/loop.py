@@ -1,0 +1,313 @@
+"""The worker loop: take commands, apply them, step the engine, send what came of it in one frame.
+
+It owns the books the adapter need not keep: which jobs exist, that each started one yields exactly
+one `Released`, that nothing of a cancelled job leaves the worker, what that job wasted, and how
+long the engine stepped on behalf of jobs nobody waits for. It sleeps while the engine is idle and
+never polls. Knows no socket, no process and no model.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from plait.engines.base import (
+    Cancel,
+    Command,
+    Engine,
+    Event,
+    Failed,
+    Fault,
+    Feed,
+    Finished,
+    FinishInput,
+    Gauges,
+    Item,
+    Pause,
+    Ping,
+    Pong,
+    Prepare,
+    Refused,
+    Released,
+    Resume,
+    Shutdown,
+    Start,
+    Stats,
+    Usage,
+)
+from plait.engines.ipc import fault_of
+from plait.engines.mailbox import Mailbox
+from plait.errors import Internal, OutOfMemory, PlaitError
+
+# Prepares tokenize: without a bound, a burst of opens would stall every running job.
+APPLY_SLICE_SECONDS = 0.02
+
+
+@dataclass(slots=True)
+class _Job:
+    """A prepared or started job. `fault`: our reason to end it, told just before `Released`."""
+
+    method: str
+    prompt_tokens: int
+    running: bool = False
+    paused: bool = False
+    cancelled: bool = False
+    wasted: int = 0
+    fault: Fault | None = None
+
+
+class WorkerLoop:
+    """Drives one engine. `send` may block; the mailbox takes cancels meanwhile."""
+
+    def __init__(
+        self,
+        engine: Engine,
+        mailbox: Mailbox,
+        send: Callable[[list[Event]], None],
+        *,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._engine = engine
+        self._mailbox = mailbox
+        self._send = send
+        self._clock = clock
+        self._jobs: dict[int, _Job] = {}
+        # Taken from the mailbox, which bounds it, but not yet applied.
+        self._pending: deque[Command] = deque()
+        self._out: list[Event] = []
+        self._books = Stats()
+        self._closing = False
+        self._apply: dict[type[Command], Callable[[Any], None]] = {
+            Prepare: self._prepare,
+            Start: self._start,
+            Feed: self._feed,
+            FinishInput: self._finish_input,
+            Pause: self._pause,
+            Resume: self._resume,
+            Cancel: self._cancel,
+            Ping: self._pong,
+            Shutdown: self._shutdown,
+        }
+
+    def run(self) -> None:
+        """Until `Shutdown` was applied and every job is released. What `step` raises is a crash."""
+        while not self._closing:
+            self._turn()
+        while any(job.running for job in self._jobs.values()) and not self._engine.idle:
+            self._step()
+            self._flush()
+        self._engine.close()
+
+    def stats(self) -> Stats:
+        """The engine's gauges with this loop's counters."""
+        own = self._engine.stats()
+        return msgspec.structs.replace(
+            self._books, slots_used=own.slots_used, kv_bytes=own.kv_bytes
+        )
+
+    def _turn(self) -> None:
+        asleep = not self._pending and self._engine.idle
+        self._pending += self._mailbox.take_all(wait=asleep)
+        self._apply_pending()
+        self._cancel_flagged()
+        if not self._engine.idle:
+            self._step()
+        self._flush()
+
+    def _apply_pending(self) -> None:
+        until = self._clock() + APPLY_SLICE_SECONDS
+        while self._pending and not self._closing:
+            self._cancel_flagged()
+            command = self._pending.popleft()
+            self._apply[type(command)](command)
+            if self._clock() >= until:
+                return
+
+    def _cancel_flagged(self) -> None:
+        """Cancels overtake what was sent before them, but only for jobs that run.
+
+        The others are met in order, so that no job comes to life after its cancel.
+        """
+        for job_id in self._mailbox.flagged:
+            job = self._jobs.get(job_id)
+            if job is not None and job.running:
+                self._cancel_running(job_id, job)
+
+    def _cancel_running(self, job_id: int, job: _Job) -> None:
+        if not job.cancelled:
+            job.cancelled = True
+            self._engine.cancel(job_id)
+
+    # --- commands ------------------------------------------------------------------------------
+
+    def _prepare(self, command: Prepare) -> None:
+        assert command.job not in self._jobs, f"job {command.job} prepared twice"
+        if self._mailbox.stamp(command.job) is not None:
+            return  # nobody waits for it any more; its cancel follows and clears the flag
+        try:
+            prepared = self._engine.prepare(command)
+        except (PlaitError, MemoryError) as error:
+            self._refuse(command.job, error)
+        else:
+            self._jobs[command.job] = _Job(command.method, prepared.prompt_tokens)
+            self._out.append(prepared)
+
+    def _start(self, command: Start) -> None:
+        job = self._jobs.get(command.job)
+        if job is None:
+            self._refuse(command.job, Internal("The job was never prepared; open it again."))
+        elif self._mailbox.stamp(command.job) is not None:
+            self._engine.cancel(command.job)
+            self._jobs.pop(command.job)
+            usage = _usage_of_nothing(job)
+            self._out.append(Released(command.job, self._clock(), wasted=0, usage=usage))
+        else:
+            try:
+                self._engine.start(command.job)
+            except (PlaitError, MemoryError) as error:
+                self._refuse(command.job, error)
+            else:
+                job.running = True
+
+    def _refuse(self, job_id: int, error: PlaitError | MemoryError) -> None:
+        self._engine.cancel(job_id)
+        self._jobs.pop(job_id, None)
+        self._out.append(Refused(job_id, _fault(error)))
+
+    def _feed(self, command: Feed) -> None:
+        self._tell(command.job, lambda: self._engine.feed(command))
+
+    def _finish_input(self, command: FinishInput) -> None:
+        self._tell(command.job, lambda: self._engine.finish_input(command.job))
+
+    def _pause(self, command: Pause) -> None:
+        if self._tell(command.job, lambda: self._engine.pause(command.job)):
+            self._jobs[command.job].paused = True
+
+    def _resume(self, command: Resume) -> None:
+        if self._tell(command.job, lambda: self._engine.resume(command.job)):
+            self._jobs[command.job].paused = False
+
+    def _tell(self, job_id: int, call: Callable[[], None]) -> bool:
+        """False when the job is over (the command crossed its end) or this ends it."""
+        job = self._jobs.get(job_id)
+        if job is None or job.cancelled:
+            return False
+        try:
+            call()
+        except (PlaitError, MemoryError) as error:
+            if not job.running:
+                self._refuse(job_id, error)
+                return False
+            job.fault = _fault(error)
+            self._cancel_running(job_id, job)
+        return job.fault is None
+
+    def _cancel(self, command: Cancel) -> None:
+        job = self._jobs.get(command.job)
+        if job is not None and job.running:
+            self._cancel_running(command.job, job)
+            return
+        if job is not None:
+            self._engine.cancel(command.job)
+            self._jobs.pop(command.job)
+        self._mailbox.forget(command.job)
+
+    def _pong(self, command: Ping) -> None:
+        self._out.append(Pong(command.n, self.stats()))
+
+    def _shutdown(self, _: Shutdown) -> None:
+        self._closing = True
+        for job_id, job in list(self._jobs.items()):
+            if job.running:
+                self._cancel_running(job_id, job)
+            else:
+                self._engine.cancel(job_id)
+                self._jobs.pop(job_id)
+
+    # --- events --------------------------------------------------------------------------------
+
+    def _step(self) -> None:
+        computing = [i for i, job in self._jobs.items() if job.running and not job.paused]
+        begin = self._clock()
+        events = self._engine.step()
+        end = self._clock()
+        self._books.steps += 1
+        self._books.busy_seconds += end - begin
+        self._books.dead_seconds += self._dead_seconds(computing, begin, end, events)
+        for event in events:
+            self._pass_on(event)
+
+    def _dead_seconds(
+        self, computing: list[int], begin: float, end: float, events: list[Event]
+    ) -> float:
+        """Each cancelled job's share of the step, from its cancel's arrival to its release."""
+        stamps = [(i, stamp) for i in computing if (stamp := self._mailbox.stamp(i)) is not None]
+        if not stamps:
+            return 0.0
+        ends = {event.job: event.at for event in events if isinstance(event, Released)}
+        dead = sum(max(0.0, min(end, ends.get(i, end)) - max(begin, at)) for i, at in stamps)
+        return dead / len(computing)
+
+    def _pass_on(self, event: Event) -> None:
+        match event:
+            case Item(job=job_id, units=units):
+                job = self._jobs.get(job_id)
+                if job is None:
+                    _complain(f"the adapter yielded an item of the unknown job {job_id}")
+                elif self._mailbox.stamp(job_id) is not None:
+                    job.wasted += units
+                elif job.fault is None:
+                    self._out.append(event)
+            case Finished(job=job_id) | Failed(job=job_id):
+                job = self._jobs.get(job_id)
+                if job is not None and job.fault is None:
+                    self._out.append(event)
+            case Released():
+                self._release(event)
+            case _:
+                self._out.append(event)
+
+    def _release(self, event: Released) -> None:
+        job = self._jobs.pop(event.job, None)
+        if job is None or not job.running:
+            _complain(f"the adapter released job {event.job}, which was not running")
+            return
+        if job.fault is not None:
+            self._out.append(Failed(event.job, job.fault, event.usage))
+        event.wasted += job.wasted
+        self._out.append(event)
+        self._mailbox.forget(event.job)
+
+    def _flush(self) -> None:
+        if not self._out:
+            return
+        if any(isinstance(event, Released) for event in self._out):
+            self._out.append(Gauges(self.stats()))
+        batch, self._out = self._out, []
+        self._send(batch)
+
+
+def _usage_of_nothing(job: _Job) -> Usage:
+    """What a job cost that was prepared and never computed."""
+    if job.method != "chat":
+        return {}
+    return {"prompt_tokens": job.prompt_tokens, "cached_tokens": 0, "completion_tokens": 0}
+
+
+def _fault(error: PlaitError | MemoryError) -> Fault:
+    if isinstance(error, PlaitError):
+        return fault_of(error)
+    return fault_of(
+        OutOfMemory("The engine ran out of memory for this stream; try again or send less.")
+    )
+
+
+def _complain(what: str) -> None:
+    sys.stderr.write(f"worker: {what}\n")

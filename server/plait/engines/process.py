@@ -1,0 +1,323 @@
+"""The gateway's handle of one worker: spawn it, watch it, restart it, end it.
+
+    starting -> loading -> ready -> (death) restarting -> starting ...   -> failed | closed
+
+A death is noticed by the end of its socket or of the process, whichever is first, and told once
+by `on_worker_lost`; only then the next worker starts, after a back-off. A model that cannot be
+loaded is not retried. Knows no streams, leases or scheduling: it passes events on as they come.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Literal, Protocol
+
+import structlog
+
+from plait.engines.base import (
+    Command,
+    EngineInfo,
+    Event,
+    Fault,
+    Gauges,
+    LoadFailed,
+    Loading,
+    LoadSpec,
+    Pong,
+    Ready,
+    Shutdown,
+    Stats,
+)
+from plait.engines.link import WorkerLink
+from plait.engines.restart import Death, Limits, RestartPolicy
+from plait.engines.spawn import Child, WorkerOutput, kill_group, spawn_worker
+from plait.errors import PlaitError
+
+State = Literal["starting", "loading", "ready", "failed", "restarting", "closed"]
+
+# How long the two signs of a death may lie apart before the second is no longer waited for.
+DEATH_SECONDS = 0.3
+
+
+class EngineListener(Protocol):
+    """Called on the event loop; must not block and must not raise."""
+
+    def on_loading(self, phase: str, percent: int | None) -> None: ...
+
+    def on_ready(self, info: EngineInfo) -> None: ...
+
+    def on_events(self, events: list[Event]) -> None:
+        """Job events of one frame, in order."""
+
+    def on_worker_lost(self, error: PlaitError) -> None:
+        """All jobs of the worker are gone and nothing of it arrives any more.
+
+        EngineCrashed: a new worker comes after a back-off (`retry_after_ms`). Otherwise (mostly
+        ModelLoadFailed) the state is `failed` and stays so. Not called for an orderly `close`.
+        """
+
+
+class EngineProcess:
+    """One engine over all its restarts. `run` it in a task group; the rest is synchronous."""
+
+    def __init__(
+        self,
+        spec: LoadSpec,
+        listener: EngineListener,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        limits: Limits | None = None,
+    ) -> None:
+        self._spec = spec
+        self._listener = listener
+        self._clock = clock
+        self._limits = limits or Limits()
+        self._policy = RestartPolicy(spec.model, self._limits)
+        self._log = structlog.get_logger(__name__).bind(model=spec.model, engine=spec.engine)
+        self._state: State = "starting"
+        self._info: EngineInfo | None = None
+        self._worker: _Worker | None = None
+        self._history = _History(last_progress=clock())
+        self._closing = asyncio.Event()
+        self._finished = asyncio.Event()
+        self._finished.set()  # `run` clears it
+
+    @property
+    def state(self) -> State:
+        return self._state
+
+    @property
+    def info(self) -> EngineInfo | None:
+        """Of the worker that was ready last; None before the first."""
+        return self._info
+
+    @property
+    def stats(self) -> Stats:
+        """Gauges of the live worker (0 without one); counters run on over restarts."""
+        live = self._worker.stats if self._worker else Stats()
+        return _with_counters(live, self._history.stats, live)
+
+    @property
+    def pid(self) -> int | None:
+        return self._worker.child.process.pid if self._worker else None
+
+    @property
+    def last_progress(self) -> float:
+        """When the worker last said anything, on the injected clock."""
+        return self._worker.link.last_progress if self._worker else self._history.last_progress
+
+    def healthy(self, now: float) -> bool:
+        """Ready and heard of lately; `now` on the injected clock."""
+        silent_seconds = now - self.last_progress
+        return self._state == "ready" and silent_seconds <= self._limits.unhealthy_seconds
+
+    def send(self, command: Command) -> None:
+        """Never blocks. Without a live worker it does nothing: its loss was or will be told."""
+        if self._worker is not None:
+            self._worker.link.send(command)
+
+    def kill(self, reason: str) -> None:
+        """SIGKILL now; `on_worker_lost` follows, then a restart. `reason` is shown to peers."""
+        if self._worker is not None:
+            self._log.warning("worker_killed", pid=self.pid, reason=reason)
+            self._worker.kill_reason = self._worker.kill_reason or reason
+            kill_group(self._worker.child.process)
+
+    async def close(self, grace_seconds: float) -> None:
+        """Ask the worker to end, kill it after the grace, and wait until `run` has returned."""
+        self._closing.set()
+        self.send(Shutdown())
+        try:
+            async with asyncio.timeout(grace_seconds):
+                await self._finished.wait()
+        except TimeoutError:
+            self.kill(f"it did not end within {grace_seconds:g} s")
+            await self._finished.wait()
+
+    async def run(self) -> None:
+        """Until `close` or cancelled; never returns with a worker alive. Once per instance."""
+        self._finished.clear()
+        try:
+            while not self._closing.is_set() and self._state != "failed":
+                self._state = "starting"
+                death = await self._live()
+                if death is not None:
+                    await self._lose(death)
+            await self._closing.wait()
+        finally:
+            self._state = "closed"
+            self._finished.set()
+
+    # --- one worker ----------------------------------------------------------------------------
+
+    async def _live(self) -> Death | None:
+        """Spawn a worker and stay until it is dead and reaped; None when it ended as asked."""
+        output = WorkerOutput(
+            lambda line: self._log.info("worker_output", line=line),
+            lambda lines: self._log.warning("worker_output_dropped", lines=lines),
+            self._clock,
+        )
+        try:
+            child = await spawn_worker(output)
+        except OSError as error:
+            self._log.exception("worker_spawn_failed", errno=error.errno)
+            return Death("it could not be started")
+        worker = self._worker = _Worker(child, self._link())
+        try:
+            await asyncio.get_running_loop().create_unix_connection(
+                lambda: worker.link, sock=child.sock
+            )
+            self._log.info("worker_started", pid=child.process.pid)
+            return await self._serve(worker)
+        finally:
+            self._bury(worker)
+            await child.process.wait()
+
+    def _link(self) -> WorkerLink:
+        return WorkerLink(
+            self._receive, clock=self._clock, max_backlog_bytes=self._limits.max_backlog_bytes
+        )
+
+    async def _serve(self, worker: _Worker) -> Death | None:
+        async with asyncio.TaskGroup() as tasks:
+            exit_watch = tasks.create_task(_close_at_exit(worker))
+            heartbeat = tasks.create_task(self._heartbeat(worker.link))
+            worker.link.send(self._spec)
+            if self._closing.is_set():
+                worker.link.send(Shutdown())
+            await worker.link.closed.wait()
+            heartbeat.cancel()
+            # An end of file without an exit soon: no worker of ours lives without its socket.
+            await asyncio.wait([exit_watch], timeout=DEATH_SECONDS)
+            kill_group(worker.child.process)
+            await asyncio.wait([exit_watch], timeout=DEATH_SECONDS)
+            exit_watch.cancel()
+        return self._death_of(worker)
+
+    async def _heartbeat(self, link: WorkerLink) -> None:
+        while True:
+            await asyncio.sleep(self._limits.ping_seconds)
+            link.beat()
+            limits = self._limits
+            allowed = (
+                limits.stalled_seconds if self._state == "ready" else limits.load_stalled_seconds
+            )
+            if link.silent_beats * limits.ping_seconds > allowed:
+                self.kill(f"it made no progress for {allowed:g} s")
+
+    def _receive(self, events: list[Event]) -> None:
+        assert self._worker is not None
+        job_events: list[Event] = []
+        for event in events:
+            match event:
+                case Pong(stats=stats) | Gauges(stats=stats):
+                    self._worker.stats = stats
+                case Loading(phase=phase, percent=percent):
+                    self._state = "loading"
+                    self._listener.on_loading(phase, percent)
+                case Ready(info=info):
+                    self._become_ready(info)
+                case LoadFailed(fault=fault):
+                    self._worker.load_fault = fault
+                    self._worker.link.give_up("its model cannot be loaded")
+                case _:
+                    job_events.append(event)
+        if job_events:
+            self._listener.on_events(job_events)
+
+    def _become_ready(self, info: EngineInfo) -> None:
+        assert self._worker is not None
+        self._worker.ready_at = self._clock()
+        self._info = info
+        self._state = "ready"
+        self._log.info("worker_ready", pid=self.pid)
+        self._listener.on_ready(info)
+
+    # --- its death -----------------------------------------------------------------------------
+
+    def _death_of(self, worker: _Worker) -> Death | None:
+        status = worker.child.process.returncode
+        if self._closing.is_set() and status == 0:
+            return None
+        cause = worker.kill_reason or worker.link.fault or _exit_cause(status)
+        ready_seconds = None if worker.ready_at is None else self._clock() - worker.ready_at
+        return Death(cause, ready_seconds, worker.load_fault)
+
+    def _bury(self, worker: _Worker) -> None:
+        kill_group(worker.child.process)
+        worker.link.give_up("it is gone")
+        worker.child.sock.close()
+        worker.child.output.close()
+        self._history.add(worker)
+        self._worker = None
+
+    async def _lose(self, death: Death) -> None:
+        """Tell it, then wait out the back-off or become `failed`."""
+        verdict = self._policy.judge(death)
+        if verdict.delay_seconds is None:
+            self._state = "failed"
+            self._log.error("engine_failed", code=verdict.error.code, reason=verdict.error.message)
+            self._listener.on_worker_lost(verdict.error)
+            return
+        self._state = "restarting"
+        self._log.warning("worker_lost", cause=death.cause, restart_seconds=verdict.delay_seconds)
+        self._listener.on_worker_lost(verdict.error)
+        try:
+            async with asyncio.timeout(verdict.delay_seconds):
+                await self._closing.wait()
+        except TimeoutError:
+            return
+
+
+@dataclass(slots=True)
+class _Worker:
+    """One generation."""
+
+    child: Child
+    link: WorkerLink
+    stats: Stats = field(default_factory=Stats)
+    ready_at: float | None = None
+    kill_reason: str | None = None
+    load_fault: Fault | None = None
+
+
+@dataclass(slots=True)
+class _History:
+    """What outlives a worker: its counters and the last sign of life."""
+
+    last_progress: float
+    stats: Stats = field(default_factory=Stats)
+
+    def add(self, worker: _Worker) -> None:
+        self.last_progress = worker.link.last_progress
+        self.stats = _with_counters(Stats(), self.stats, worker.stats)
+
+
+async def _close_at_exit(worker: _Worker) -> None:
+    """The process is gone: let what it sent arrive, then close even if a fork holds its socket."""
+    await worker.child.process.wait()
+    try:
+        async with asyncio.timeout(DEATH_SECONDS):
+            await worker.link.closed.wait()
+    except TimeoutError:
+        worker.link.give_up("its process ended")
+
+
+def _exit_cause(status: int | None) -> str:
+    if status is None:
+        return "it closed its socket"
+    return f"signal {-status}" if status < 0 else f"exit status {status}"
+
+
+def _with_counters(gauges: Stats, *parts: Stats) -> Stats:
+    """`gauges` with the counters of all parts added up."""
+    return Stats(
+        slots_used=gauges.slots_used,
+        kv_bytes=gauges.kv_bytes,
+        steps=sum(part.steps for part in parts),
+        busy_seconds=sum(part.busy_seconds for part in parts),
+        dead_seconds=sum(part.dead_seconds for part in parts),
+    )

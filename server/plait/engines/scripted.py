@@ -1,0 +1,374 @@
+"""An engine for tests and benchmarks: what it does is written in the prompt, and costs no model.
+
+The last user message is the script: words of the form `key=value`, in any order; every other word
+is plain text. So any prompt works, and `tokens=3 step_ms=5 Hello` answers "w0 w1 w2 ".
+
+Output
+    tokens=N        natural length of the answer (default: option `tokens`); finish_reason `stop`,
+                    or `length` when max_tokens is less
+    say=WORD        token i is the text "WORDi " (default "w"), so streams can be told apart
+    burst=N         tokens per step of this job (default 1)
+    step_ms=F       the least a step takes while this job is in it (default: option)
+    prefill_steps=N steps before the first token
+    prompt_tokens=N pretend that the prompt is that long (default: words of all messages)
+Failure
+    refuse=CODE     `prepare` refuses with this error code; refuse_start=CODE: `start` does
+    memory=WHERE    MemoryError in `prepare`, `start` or `step` (the last is a crash)
+    prepare_ms=F    how long `prepare` takes
+    fail_at=N       generation_failed after N tokens (here and below 0: before the first)
+    raise_at=N      `step` raises after N tokens: a crash with a traceback
+    crash_at=N      the process dies of SIGKILL after N tokens: a crash without a word
+    hang_at=N       `step` never returns after N tokens, whatever happens
+Cancel
+    cancel_ms=F     a cancelled job computes no more but is released that much later
+    ignore_cancel=1 cancels do nothing: it goes on to its natural end
+    deaf=1          a step with this job cannot be cut short by `interrupt`
+
+`LoadSpec.options`: tokens (16), step_seconds (0.0), interruptible (True), kv_bytes_per_token
+(1024); load_seconds (0.0; percents are reported), load_fail (message: typed failure), load_raise
+(message: an untyped one), load_crash (True: dies), load_hang (True: never ends).
+A step with delay 0 returns at once, one token per burst and row; a longer one is waited for in
+slices of 50 ms that `interrupt` ends early, and what is left of it is kept. A job above the
+slots is an assertion, hence a crash: the scheduler must not overbook.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Annotated, Any, Literal, NoReturn
+
+import msgspec
+from msgspec import Meta
+
+from plait.engines.base import (
+    CancelFlags,
+    EngineInfo,
+    Event,
+    Failed,
+    Feed,
+    Finished,
+    Item,
+    LoadSpec,
+    Prepare,
+    Prepared,
+    Released,
+    Report,
+    Stats,
+    Usage,
+)
+from plait.engines.ipc import fault_of
+from plait.errors import (
+    BY_CODE,
+    ContextOverflow,
+    GenerationFailed,
+    InvalidRequest,
+    ModelLoadFailed,
+    UnsupportedMethod,
+)
+from plait.wire.messages import FinishReason
+
+SLICE_SECONDS = 0.05
+LOAD_STEPS = 4
+
+
+Count = Annotated[int, Meta(ge=0)]
+Millis = Annotated[float, Meta(ge=0, le=3_600_000)]
+
+
+class Script(msgspec.Struct, frozen=True):
+    """The parsed prompt; see the module's docstring. -1 means never."""
+
+    tokens: Count
+    step_ms: Millis
+    say: str = "w"
+    burst: Annotated[int, Meta(ge=1)] = 1
+    prefill_steps: Count = 0
+    prompt_tokens: int = -1
+    refuse: str = ""
+    refuse_start: str = ""
+    memory: Literal["", "prepare", "start", "step"] = ""
+    prepare_ms: Millis = 0.0
+    fail_at: int = -1
+    raise_at: int = -1
+    crash_at: int = -1
+    hang_at: int = -1
+    cancel_ms: Millis = 0.0
+    ignore_cancel: bool = False
+    deaf: bool = False
+
+
+def parse_script(text: str, *, tokens: int, step_ms: float) -> Script:
+    """Unknown keys are plain text; a bad value of a known one raises InvalidRequest."""
+    words = [word.partition("=") for word in text.split()]
+    values: dict[str, Any] = {"tokens": tokens, "step_ms": step_ms}
+    values |= {key: value for key, equals, value in words if equals}
+    try:
+        return msgspec.convert(values, Script, strict=False)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"The script is not valid: {error}", param="messages") from error
+
+
+@dataclass(slots=True)
+class _Job:
+    script: Script
+    prompt_tokens: int
+    max_tokens: int
+    started: bool = False
+    paused: bool = False
+    prefilled: int = 0
+    produced: int = 0
+    release_at: float | None = None
+
+    @property
+    def runs(self) -> bool:
+        return self.started and not self.paused and self.release_at is None
+
+    @property
+    def usage(self) -> Usage:
+        return {
+            "prompt_tokens": self.prompt_tokens,
+            "cached_tokens": 0,
+            "completion_tokens": self.produced,
+        }
+
+    @property
+    def kv_tokens(self) -> int:
+        if self.prefilled < self.script.prefill_steps:
+            return self.prompt_tokens * self.prefilled // self.script.prefill_steps
+        return self.prompt_tokens + self.produced
+
+
+@dataclass(slots=True)
+class _Pace:
+    """How long steps take: waits that `interrupt` cuts short and the next step goes on with."""
+
+    clock: Callable[[], float] = time.monotonic
+    _interrupted: threading.Event = field(default_factory=threading.Event)
+    _due: float | None = None
+
+    def interrupt(self) -> None:
+        self._interrupted.set()
+
+    def step_is_over(self, seconds: float, *, deaf: bool) -> bool:
+        """Wait for the end of a step of that length; False when it needs another call."""
+        if seconds <= 0:
+            return True
+        now = self.clock()
+        due = self._due = self._due if self._due is not None else now + seconds
+        if deaf:
+            threading.Event().wait(due - now)
+        else:
+            self.wait(min(due - now, SLICE_SECONDS))
+        if self.clock() < due:
+            return False
+        self._due = None
+        return True
+
+    def wait(self, seconds: float) -> None:
+        self._interrupted.wait(seconds)
+        self._interrupted.clear()
+
+
+class ScriptedEngine:
+    """Implements `Engine` for chat without any model; see the module's docstring."""
+
+    def __init__(self, spec: LoadSpec, *, clock: Callable[[], float] = time.monotonic) -> None:
+        options = spec.options
+        self._clock = clock
+        self._spec = spec
+        self._tokens = int(options.get("tokens", 16))
+        self._step_seconds = float(options.get("step_seconds", 0.0))
+        self._interruptible = bool(options.get("interruptible", True))
+        self._kv_bytes_per_token = int(options.get("kv_bytes_per_token", 1024))
+        self._jobs: dict[int, _Job] = {}
+        self._pace = _Pace(clock)
+
+    @property
+    def info(self) -> EngineInfo:
+        spec = self._spec
+        budget = spec.slots * spec.context_tokens * self._kv_bytes_per_token
+        return EngineInfo(
+            engine=spec.engine,
+            model=spec.model,
+            methods=["chat"],
+            slots=spec.slots,
+            context_tokens=spec.context_tokens,
+            max_tokens=spec.max_tokens,
+            kv_budget_bytes=spec.kv_budget_bytes or budget,
+            kv_kind="freed",
+        )
+
+    def prepare(self, job: Prepare) -> Prepared:
+        if job.method != "chat":
+            raise UnsupportedMethod(f"Model '{self._spec.model}' does chat, not '{job.method}'.")
+        messages = [message.get("content") or "" for message in job.params["messages"]]
+        script = parse_script(messages[-1], tokens=self._tokens, step_ms=self._step_seconds * 1000)
+        _stumble(script.refuse, script.memory == "prepare")
+        threading.Event().wait(script.prepare_ms / 1000)
+        words = sum(len(text.split()) for text in messages)
+        prompt_tokens = words if script.prompt_tokens < 0 else script.prompt_tokens
+        max_tokens = self._room(prompt_tokens, job.params.get("max_tokens"))
+        self._jobs[job.job] = _Job(script, prompt_tokens, max_tokens)
+        reserve_bytes = (prompt_tokens + max_tokens) * self._kv_bytes_per_token
+        return Prepared(job.job, prompt_tokens, reserve_bytes, max_tokens)
+
+    def start(self, job: int) -> None:
+        entry = self._jobs[job]
+        _stumble(entry.script.refuse_start, entry.script.memory == "start")
+        entry.started = True
+        assert self._slots_used() <= self._spec.slots, "the scheduler overbooked the slots"
+
+    def feed(self, feed: Feed) -> None:
+        """Chat has no input after its open."""
+
+    def finish_input(self, job: int) -> None:
+        """Chat has no input after its open."""
+
+    def pause(self, job: int) -> None:
+        self._jobs[job].paused = True
+
+    def resume(self, job: int) -> None:
+        self._jobs[job].paused = False
+        assert self._slots_used() <= self._spec.slots, "the scheduler overbooked the slots"
+
+    def cancel(self, job: int) -> None:
+        entry = self._jobs.get(job)
+        if entry is None:
+            return
+        if not entry.started:
+            self._jobs.pop(job)
+        elif not entry.script.ignore_cancel and entry.release_at is None:
+            entry.release_at = self._clock() + entry.script.cancel_ms / 1000
+
+    def interrupt(self) -> None:
+        self._pace.interrupt()
+
+    def step(self) -> list[Event]:
+        events = self._release_due()
+        running = [(i, job) for i, job in self._jobs.items() if job.runs]
+        if not running:
+            if not events:
+                self._wait_for_release()
+            return events
+        seconds = max(job.script.step_ms for _, job in running) / 1000
+        deaf = not self._interruptible or any(job.script.deaf for _, job in running)
+        if events or not self._pace.step_is_over(seconds, deaf=deaf):
+            return events
+        for job_id, job in running:
+            self._advance(job_id, job, events)
+        return events
+
+    @property
+    def idle(self) -> bool:
+        return not any(job.runs or job.release_at is not None for job in self._jobs.values())
+
+    def stats(self) -> Stats:
+        held = sum(job.kv_tokens for job in self._jobs.values() if job.started)
+        return Stats(slots_used=self._slots_used(), kv_bytes=held * self._kv_bytes_per_token)
+
+    def close(self) -> None:
+        self._jobs.clear()
+
+    def _room(self, prompt_tokens: int, asked: int | None) -> int:
+        limit = self._spec.context_tokens
+        if prompt_tokens >= limit:
+            raise ContextOverflow(
+                f"The prompt has {prompt_tokens} tokens and the context holds {limit}; "
+                "send a shorter one.",
+                data={"prompt_tokens": prompt_tokens, "limit": limit},
+            )
+        bounds = [self._spec.max_tokens, limit - prompt_tokens]
+        return min(bounds if asked is None else [*bounds, asked])
+
+    def _slots_used(self) -> int:
+        return sum(job.started and not job.paused for job in self._jobs.values())
+
+    def _release_due(self) -> list[Event]:
+        now = self._clock()
+        due = [
+            (i, job)
+            for i, job in self._jobs.items()
+            if job.release_at is not None and job.release_at <= now
+        ]
+        return [self._release(job_id, job) for job_id, job in due]
+
+    def _wait_for_release(self) -> None:
+        ends = [job.release_at for job in self._jobs.values() if job.release_at is not None]
+        if ends:
+            self._pace.wait(min(max(0.0, min(ends) - self._clock()), SLICE_SECONDS))
+
+    def _advance(self, job_id: int, job: _Job, events: list[Event]) -> None:
+        if job.prefilled < job.script.prefill_steps:
+            job.prefilled += 1
+            return
+        length = min(job.script.tokens, job.max_tokens)
+        for _ in range(job.script.burst):
+            if self._breaks(job_id, job, events):
+                return
+            if job.produced >= length:
+                break
+            data = msgspec.json.encode({"content": f"{job.script.say}{job.produced} "})
+            events.append(Item(job_id, data))
+            job.produced += 1
+        if job.produced >= length:
+            reason: FinishReason = "stop" if job.script.tokens <= job.max_tokens else "length"
+            events.append(Finished(job_id, reason, job.usage))
+            events.append(self._release(job_id, job))
+
+    def _breaks(self, job_id: int, job: _Job, events: list[Event]) -> bool:
+        script, produced = job.script, job.produced
+        if script.crash_at == produced:
+            os.kill(os.getpid(), signal.SIGKILL)
+        if script.hang_at == produced:
+            _hang()
+        if script.raise_at == produced:
+            raise RuntimeError(f"the script asked for a crash after {produced} tokens")
+        if script.memory == "step":
+            raise MemoryError
+        if script.fail_at == produced:
+            fault = fault_of(
+                GenerationFailed(f"The model could not go on after {produced} tokens; try again.")
+            )
+            events.append(Failed(job_id, fault, job.usage))
+            events.append(self._release(job_id, job))
+            return True
+        return False
+
+    def _release(self, job_id: int, job: _Job) -> Released:
+        del self._jobs[job_id]
+        return Released(job_id, self._clock(), wasted=0, usage=job.usage)
+
+
+def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> ScriptedEngine:
+    """Raises ModelLoadFailed when option `load_fail` says so. `flags` are not needed here."""
+    options = spec.options
+    if options.get("load_crash"):
+        os.kill(os.getpid(), signal.SIGKILL)
+    if options.get("load_hang"):
+        _hang()
+    for done in range(LOAD_STEPS):
+        report("weights", 100 * done // LOAD_STEPS)
+        threading.Event().wait(float(options.get("load_seconds", 0.0)) / LOAD_STEPS)
+    if "load_fail" in options:
+        raise ModelLoadFailed(str(options["load_fail"]))
+    if "load_raise" in options:
+        raise RuntimeError(str(options["load_raise"]))
+    report("weights", 100)
+    return ScriptedEngine(spec)
+
+
+def _stumble(code: str, no_memory: bool) -> None:
+    if code:
+        raise BY_CODE.get(code, BY_CODE["internal"])(f"The script asked for {code}.")
+    if no_memory:
+        raise MemoryError
+
+
+def _hang() -> NoReturn:
+    while True:
+        threading.Event().wait()

@@ -1,0 +1,198 @@
+"""The child process around one engine: `python -m plait.engines.worker --fd N --parent PID`.
+
+Two threads: the reader blocks on the socket, sets cancel flags and fills the mailbox; the main
+thread loads the adapter and runs the loop. The process never outlives its gateway: it ends at EOF
+and, on Linux, with its parent. Exit status 0: told to, or the load failed (already reported);
+70: a bug, with its traceback on stderr. Knows no scheduling and no model.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import importlib
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from collections.abc import Callable
+from typing import NoReturn
+
+from plait.engines import ipc
+from plait.engines.base import (
+    Engine,
+    Event,
+    Feed,
+    Loader,
+    LoadFailed,
+    Loading,
+    LoadSpec,
+    Ping,
+    Ready,
+)
+from plait.engines.loop import WorkerLoop
+from plait.engines.mailbox import Mailbox
+from plait.errors import ModelLoadFailed, OutOfMemory, PlaitError
+
+ADAPTERS = {
+    "llamacpp": "plait.engines.llamacpp",
+    "mlx": "plait.engines.mlx",
+    "scripted": "plait.engines.scripted",
+}
+# The extra that installs an adapter's library.
+EXTRAS = {"llamacpp": "llamacpp", "mlx": "mlx"}
+
+EXIT_OK = 0
+EXIT_BUG = 70
+
+# The gateway leads every stop. A terminal's Ctrl-C or a service manager's SIGTERM to the whole
+# group must not kill the engines while the gateway is still draining.
+IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+PR_SET_PDEATHSIG = 1
+RECEIVE_BYTES = 256 * 1024
+# Model threads hold the GIL for long; a cancel's reader must not wait 5 ms for its turn.
+SWITCH_INTERVAL_SECONDS = 0.0005
+
+
+def main() -> NoReturn:
+    for number in IGNORED_SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
+    parser = argparse.ArgumentParser(prog="plait.engines.worker")
+    parser.add_argument("--fd", type=int, required=True, help="connected stream socket")
+    parser.add_argument("--parent", type=int, required=True, help="pid to die with")
+    arguments = parser.parse_args()
+    _die_with_parent(arguments.parent)
+    sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
+    try:
+        status = serve(socket.socket(fileno=arguments.fd))
+    except BaseException:  # noqa: BLE001 - the end of the process is how it is raised further
+        traceback.print_exc()
+        status = EXIT_BUG
+    _exit(status)
+
+
+def serve(sock: socket.socket) -> int:
+    """Load what the first frame says, then run until told to end. Returns the exit status."""
+    spec, reader, first = _receive_spec(sock)
+    mailbox = Mailbox()
+    commands = CommandReader(sock, reader, mailbox)
+
+    def send(events: list[Event]) -> None:
+        # Blocks while the gateway is slow to read; the kernel's socket buffer is the bound.
+        try:
+            sock.sendall(ipc.encode_events(events))
+        except OSError:
+            _exit(EXIT_OK)  # the gateway is gone, so nobody waits for anything
+
+    thread = threading.Thread(target=commands.run, args=(first,), daemon=True, name="commands")
+    thread.start()
+    engine = _load(spec, mailbox, send)
+    if engine is None:
+        return EXIT_OK
+    commands.interrupt = engine.interrupt
+    send([Ready(engine.info)])
+    WorkerLoop(engine, mailbox, send).run()
+    return EXIT_OK
+
+
+class CommandReader:
+    """The reader thread: frames to commands, flags and interrupts. Ends the process at EOF."""
+
+    def __init__(self, sock: socket.socket, reader: ipc.FrameReader, mailbox: Mailbox) -> None:
+        self._sock = sock
+        self._reader = reader
+        self._mailbox = mailbox
+        self.interrupt: Callable[[], None] = lambda: None
+
+    def run(self, frames: list[bytes]) -> NoReturn:
+        """`frames` came in the same read as the load spec."""
+        try:
+            self._deliver(frames)
+            while data := _receive(self._sock):
+                self._deliver(self._reader.feed(data))
+        except BaseException:  # noqa: BLE001 - a worker that hears no cancels must not live on
+            traceback.print_exc()
+            _exit(EXIT_BUG)
+        _exit(EXIT_OK)  # not sys.exit: the main thread may be deep inside a model library
+
+    def _deliver(self, frames: list[bytes]) -> None:
+        for payload in frames:
+            command = ipc.decode_command(payload)
+            self._mailbox.put(command, len(payload))
+            if not isinstance(command, Ping | Feed):
+                self.interrupt()  # pings and media can wait for the end of a step
+
+
+def _receive(sock: socket.socket) -> bytes:
+    try:
+        return sock.recv(RECEIVE_BYTES)
+    except ConnectionResetError:  # the gateway died with our events unread: an end like any other
+        return b""
+
+
+def _receive_spec(sock: socket.socket) -> tuple[LoadSpec, ipc.FrameReader, list[bytes]]:
+    reader = ipc.FrameReader()
+    while data := _receive(sock):
+        if frames := reader.feed(data):
+            return ipc.decode_spec(frames[0]), reader, frames[1:]
+    _exit(EXIT_OK)
+
+
+def _load(spec: LoadSpec, mailbox: Mailbox, send: Callable[[list[Event]], None]) -> Engine | None:
+    """None when the load failed, which the gateway then knows already."""
+
+    def report(phase: str, percent: int | None) -> None:
+        send([Loading(phase, percent)])
+
+    report("starting", None)
+    try:
+        return _loader(spec.engine)(spec, mailbox, report)
+    except PlaitError as error:
+        send([LoadFailed(ipc.fault_of(error))])
+    except MemoryError:
+        fault = OutOfMemory(f"There is not enough memory to load model '{spec.model}'.")
+        send([LoadFailed(ipc.fault_of(fault))])
+    except Exception as error:  # noqa: BLE001 - model libraries raise anything; it is typed here
+        traceback.print_exc()
+        message = (
+            f"Engine '{spec.engine}' could not load model '{spec.model}' "
+            f"({type(error).__name__}); the server's log says more."
+        )
+        send([LoadFailed(ipc.fault_of(ModelLoadFailed(message)))])
+    return None
+
+
+def _loader(engine: str) -> Loader:
+    module = ADAPTERS.get(engine)
+    if module is None:
+        known = ", ".join(sorted(ADAPTERS))
+        raise ModelLoadFailed(f"There is no engine '{engine}'; choose one of: {known}.")
+    try:
+        load: Loader = importlib.import_module(module).load
+    except ModuleNotFoundError as error:
+        extra = EXTRAS.get(engine, "")
+        raise ModelLoadFailed(
+            f"Engine '{engine}' needs the Python package '{error.name}', which is not installed "
+            f"here: install plait[{extra}] or choose another engine."
+        ) from error
+    return load
+
+
+def _die_with_parent(parent: int) -> None:
+    """EOF would do, but a loop stuck in a library that holds the GIL cannot see it."""
+    if sys.platform == "linux":
+        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
+    if os.getppid() != parent:  # it died before we asked
+        _exit(EXIT_OK)
+
+
+def _exit(status: int) -> NoReturn:
+    """At once, from any thread: no interpreter teardown that a native thread could hang."""
+    sys.stderr.flush()
+    os._exit(status)
+
+
+if __name__ == "__main__":
+    main()
