@@ -24,12 +24,10 @@ class ModelMetrics:
         self._m.kv_budget_bytes.labels(self._model).set(info.kv_budget_bytes)
         self._m.kv_info.labels(self._model).info({"kind": info.kv_kind})
         self._m.engine_up.labels(self._model).set(1)
-        self._last = Stats()  # a new worker counts from zero
 
     def lost(self) -> None:
         self._m.engine_up.labels(self._model).set(0)
         self._m.worker_losses_total.labels(self._model).inc()
-        self.stats(Stats())
 
     def leases(self, leases: Leases) -> None:
         self._slots_used.set(leases.slots_used)
@@ -48,7 +46,7 @@ class ModelMetrics:
             self._m.late_releases_total.labels(self._model).inc()
 
     def stats(self, stats: Stats) -> None:
-        """Gauges and counters by the engine's own account."""
+        """Gauges and counters by the engine's own account; its counters run on over restarts."""
         last, self._last = self._last, stats
         busy = max(0.0, stats.busy_seconds - last.busy_seconds)
         dead = max(0.0, stats.dead_seconds - last.dead_seconds)

@@ -345,17 +345,16 @@ class Scheduler:
 
     def _touch(self) -> None:
         """Something changed: decide again at the end of this tick."""
-        self._metrics.leases(self._leases)
         if not self._pump_due:
             self._pump_due = True
             asyncio.get_running_loop().call_soon(self._pump)
 
     def _pump(self) -> None:
         self._pump_due = False
-        if self._info is None:
-            return
-        self._send_prepares()
-        self._admit()
+        if self._info is not None:
+            self._send_prepares()
+            self._admit()
+        self._metrics.leases(self._leases)
 
     def _send_prepares(self) -> None:
         while self._loading and len(self._preparing) < MAX_PREPARING:
@@ -383,7 +382,7 @@ class Scheduler:
             self._grant(self._queue[job])
         for position, job in enumerate(decision.waiting):
             ticket = self._queue[job]
-            if not ticket.holds_slot and ticket.state is TicketState.QUEUED:
+            if ticket.state is TicketState.QUEUED:
                 ticket.listener.on_phase("queued", position, None, self._eta_ms(position))
         if not self._queue:
             self._served.clear()  # turns matter only while somebody waits; else it grows for ever

@@ -20,7 +20,7 @@ import structlog
 
 from plait import __version__
 from plait.errors import InvalidRequest, PlaitError, ShuttingDown
-from plait.metrics import METHODS, Metrics
+from plait.metrics import Metrics
 from plait.scheduling.routing import Models
 from plait.sessions.outbox import AUDIO, TEXT, VECTORS, Outbox, StreamQueue
 from plait.sessions.stream import Stream, StreamPolicy
@@ -301,13 +301,14 @@ class Session:
             self._wake_writer()
 
     def _welcome(self) -> Welcome:
+        methods = self._models.describe()
         return Welcome(
             protocol="plait.v1",
             session=self.name,
             server=f"plait/{__version__}",
             limits=self._policy.limits,
-            methods=self._models.describe(),
-            capabilities=list(METHODS),
+            methods=methods,
+            capabilities=list(methods),
         )
 
 

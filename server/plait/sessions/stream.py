@@ -101,7 +101,8 @@ class Stream:
         self._released: Released | None = None
         self._cancel: tuple[CancelledBy, float] | None = None  # the first cancel's cause and time
         self._ended = False  # the terminal was queued or taken
-        self._accepted_at = -1e9
+        self._accepted: Accepted | None = None  # the newest, sent or waiting for its interval
+        self._accepted_at = 0.0
         self._paused_since: float | None = None
 
     @property
@@ -131,9 +132,13 @@ class Stream:
             self._after_credit()
 
     def item_left(self) -> None:
-        """The writer's send() of one of our items returned (only window 0 cares)."""
-        if self.queue.credit.window == 0 and self.live:
+        """The writer's send() of one of our items returned."""
+        if not self.live:
+            return
+        if self.queue.credit.window == 0:
             self._after_credit()
+        elif not self.queue.credit.can_send:
+            self._watch_reader()
 
     def cancel(self, by: CancelledBy, stamp: float | None = None) -> None:
         """End it, whatever it is doing. Idempotent; the first cause counts."""
@@ -143,7 +148,7 @@ class Stream:
         self.machine.process(StreamInput.CANCEL)
         self._cancel = (by, stamp)
         self._owner.outbox.close(self.queue)
-        self._disarm("slow", "deadline")
+        self._disarm("slow", "deadline", "accepted")
         assert self.ticket is not None
         if self._released is not None or self._scheduler.cancel(self.ticket, stamp):
             self._end_cancelled(stop_ms=0.0, wasted=0)
@@ -163,14 +168,19 @@ class Stream:
     def on_phase(
         self, phase: Phase, position: int, percent: int | None, eta_ms: int | None
     ) -> None:
-        now = self._clock()
-        if not self.live or now - self._accepted_at < self._policy.accepted_interval_seconds:
-            return
-        self._accepted_at = now
-        self._send(Accepted(self.id, phase, position, percent, eta_ms))
+        """Tell the client, at most once per interval; what changed meanwhile is told after it."""
+        accepted = Accepted(self.id, phase, position, percent, eta_ms)
+        if self._accepted is None:
+            self._send_accepted(accepted)
+        elif self.live and accepted != self._accepted:
+            self._accepted = accepted
+            if "accepted" not in self._timers:
+                wait = self._accepted_at + self._policy.accepted_interval_seconds - self._clock()
+                self._arm("accepted", max(0.0, wait), self._repeat_accepted)
 
     def on_started(self, model: str, prompt_tokens: int, max_tokens: int) -> None:
         self.machine.process(StreamInput.STARTED)
+        self._disarm("accepted")
         self._times.started = self._clock()
         if self.method == "chat":
             self._usage["prompt_tokens"] = prompt_tokens
@@ -224,6 +234,15 @@ class Stream:
             self._end_failed(error)
 
     # --- inside --------------------------------------------------------------------------------
+
+    def _send_accepted(self, accepted: Accepted) -> None:
+        self._accepted = accepted
+        self._accepted_at = self._clock()
+        self._send(accepted)
+
+    def _repeat_accepted(self) -> None:
+        assert self._accepted is not None
+        self._send_accepted(self._accepted)
 
     def _count(self, item: Item) -> None:
         if self.method == "chat":

@@ -1,0 +1,164 @@
+"""Peers for tests: an engine the test plays by hand, and a socket whose other end is the test.
+
+They satisfy the same protocols as the real ones (`EngineHandle`, `Socket`) and are scripted per
+test; nothing of Plait itself is replaced.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from plait.engines.base import (
+    Cancel,
+    Command,
+    EngineInfo,
+    Event,
+    Failed,
+    Fault,
+    Finished,
+    Item,
+    Pause,
+    Prepare,
+    Prepared,
+    Released,
+    Resume,
+    Start,
+)
+from plait.errors import EngineCrashed, GenerationFailed
+from plait.scheduling.scheduler import Scheduler
+from plait.sessions.session import SocketClosed
+
+USAGE = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 0}
+
+
+def info(slots: int = 2, budget_bytes: int = 1000) -> EngineInfo:
+    return EngineInfo("fake", "m", ["chat"], slots, 100, 50, budget_bytes, "freed")
+
+
+@dataclass
+class PlayedEngine:
+    """Answers `Prepare` at once; everything else happens when the test says so.
+
+    With `release_after` set, a cancelled job is released that much later by itself.
+    """
+
+    scheduler: Scheduler
+    clock: Callable[[], float]
+    reserve_bytes: int = 100
+    release_after: float | None = 0.0
+    sent: list[Command] = field(default_factory=list)
+    running: dict[int, bool] = field(default_factory=dict)  # job -> paused
+    killed: list[str] = field(default_factory=list)
+
+    def send(self, command: Command) -> None:
+        self.sent.append(command)
+        loop = asyncio.get_running_loop()
+        match command:
+            case Prepare():
+                answer = Prepared(command.job, 3, self.reserve_bytes, 20)
+                loop.call_soon(self._emit, answer)
+            case Start():
+                self.running[command.job] = False
+            case Pause():
+                self.running[command.job] = True
+            case Resume():
+                self.running[command.job] = False
+            case Cancel() if command.job in self.running and self.release_after is not None:
+                loop.call_later(self.release_after, self.release, command.job)
+
+    def kill(self, reason: str) -> None:
+        self.killed.append(reason)
+        self.crash()
+
+    @property
+    def computing(self) -> int:
+        return sum(not paused for paused in self.running.values())
+
+    def items(self, job: int, count: int = 1) -> None:
+        for index in range(count):
+            self._emit(Item(job, b'{"content":"t%d"}' % index))
+
+    def finish(self, job: int) -> None:
+        self._emit(Finished(job, "stop", {**USAGE, "completion_tokens": 1}))
+        self.release(job)
+
+    def fail(self, job: int) -> None:
+        self._emit(Failed(job, Fault.of(GenerationFailed("it broke")), dict(USAGE)))
+        self.release(job)
+
+    def release(self, job: int, wasted: int = 0) -> None:
+        if self.running.pop(job, None) is not None:
+            self._emit(Released(job, self.clock(), wasted, dict(USAGE)))
+
+    def crash(self) -> None:
+        self.running.clear()
+        self.scheduler.on_worker_lost(EngineCrashed("the worker died"))
+
+    def _emit(self, event: Event) -> None:
+        self.scheduler.on_events([event])
+
+
+class MemorySocket:
+    """A session's socket; the test is the peer. `reading` False is a peer that stopped reading."""
+
+    def __init__(self) -> None:
+        self.received: list[dict[str, Any]] = []
+        self.binary: list[bytes] = []
+        self.closed: tuple[int, str] | None = None
+        self._frames: asyncio.Queue[str | bytes | None] = asyncio.Queue()
+        self._reading = asyncio.Event()
+        self._reading.set()
+        self._gone = False
+
+    # --- what the session uses -----------------------------------------------------------------
+
+    async def receive(self) -> str | bytes:
+        frame = await self._frames.get()
+        if frame is None:
+            raise SocketClosed
+        return frame
+
+    async def send(self, frame: str | bytes) -> None:
+        await self._reading.wait()
+        if self._gone:
+            raise SocketClosed
+        if isinstance(frame, str):
+            self.received.append(msgspec.json.decode(frame))
+        else:
+            self.binary.append(frame)
+
+    async def close(self, code: int, reason: str) -> None:
+        self.closed = (code, reason)
+        self.hang_up()
+
+    # --- what the test uses --------------------------------------------------------------------
+
+    def say(self, frame: dict[str, Any] | str | bytes) -> None:
+        encoded = msgspec.json.encode(frame).decode() if isinstance(frame, dict) else frame
+        self._frames.put_nowait(encoded)
+
+    def open(self, id: int, **fields: Any) -> None:
+        params = {"messages": [{"role": "user", "content": "hi"}]}
+        self.say({"type": "open", "id": id, "method": "chat", "params": params, **fields})
+
+    def hang_up(self) -> None:
+        self._gone = True
+        self._reading.set()
+        self._frames.put_nowait(None)
+
+    def stop_reading(self) -> None:
+        self._reading.clear()
+
+    def of(self, id: int) -> list[dict[str, Any]]:
+        return [message for message in self.received if message.get("id") == id]
+
+    def types(self, id: int) -> list[str]:
+        return [message["type"] for message in self.of(id)]
+
+    def last(self, id: int) -> dict[str, Any]:
+        return self.of(id)[-1]

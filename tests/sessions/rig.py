@@ -1,0 +1,93 @@
+"""One session over an in-memory socket, a real scheduler, and an engine the test plays."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
+
+from plait.metrics import Metrics
+from plait.scheduling.routing import Models
+from plait.scheduling.scheduler import Scheduler, SchedulerPolicy
+from plait.sessions.session import Session, SessionPolicy
+from plait.sessions.stream import StreamPolicy
+from plait.wire.messages import Limits
+from tests.fakes import MemorySocket, PlayedEngine, info
+from tests.virtual_time import settle
+
+LIMITS = Limits(
+    max_streams=64,
+    max_queued=8,
+    max_text_bytes=1 << 20,
+    max_binary_bytes=1 << 18,
+    window=64,
+    opens_per_second=1000,
+    ping_seconds=10,
+)
+
+
+@dataclass
+class Rig:
+    """Everything of a server but processes and sockets."""
+
+    scheduler: Scheduler
+    engine: PlayedEngine
+    metrics: Metrics
+    policy: SessionPolicy
+    tasks: asyncio.TaskGroup
+    sessions: list[Session] = field(default_factory=list)
+
+    async def connect(self) -> MemorySocket:
+        socket = MemorySocket()
+        name = f"s{len(self.sessions)}"
+        models = Models({"chat": {"m": self.scheduler}})
+        session = Session(name, socket, models, self.metrics, self.policy)
+        self.sessions.append(session)
+        self.tasks.create_task(session.run())
+        await settle()
+        return socket
+
+    def gauge(self, name: str, **labels: str) -> float:
+        value = self.metrics.registry.get_sample_value(name, labels)
+        assert value is not None, name
+        return value
+
+    def assert_nothing_held(self) -> None:
+        assert self.scheduler.idle, self.scheduler
+        assert self.gauge("plait_slots_used", model="m") == 0
+        assert self.gauge("plait_kv_reserved_bytes", model="m") == 0
+        assert self.gauge("plait_streams_active", method="chat") == 0
+        assert self.gauge("plait_streams_queued", method="chat") == 0
+
+
+@contextlib.asynccontextmanager
+async def rig(
+    slots: int = 2,
+    budget_bytes: int = 1000,
+    ready: bool = True,
+    streams: StreamPolicy | None = None,
+    scheduling: SchedulerPolicy | None = None,
+) -> AsyncIterator[Rig]:
+    """Build it, and on leaving hang up every socket and wait for the sessions to end."""
+    loop = asyncio.get_running_loop()
+    metrics = Metrics()
+    scheduler = Scheduler("m", metrics, scheduling or SchedulerPolicy(max_queued=8), loop.time)
+    engine = PlayedEngine(scheduler, loop.time)
+    scheduler.engine = engine
+    if ready:
+        scheduler.on_ready(info(slots, budget_bytes))
+    sockets: list[MemorySocket] = []
+    async with asyncio.TaskGroup() as tasks:
+        policy = SessionPolicy(LIMITS, streams or StreamPolicy(), loop.time)
+        built = Rig(scheduler, engine, metrics, policy, tasks)
+        connect = built.connect
+
+        async def connect_and_remember() -> MemorySocket:
+            sockets.append(await connect())
+            return sockets[-1]
+
+        built.connect = connect_and_remember  # type: ignore[method-assign]
+        yield built
+        for socket in sockets:
+            socket.hang_up()

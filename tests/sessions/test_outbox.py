@@ -1,0 +1,137 @@
+"""The send queue: order, fairness by bytes, rank, credit and purging. No loop needed."""
+
+from __future__ import annotations
+
+import msgspec
+
+from plait.engines.base import Item
+from plait.sessions.outbox import AUDIO, MAX_CONTROL_FRAMES, TEXT, VECTORS, Outbox, StreamQueue
+from plait.wire.window import Credit
+
+
+class Signals:
+    """Counts what the outbox calls out."""
+
+    def __init__(self) -> None:
+        self.ready = 0
+        self.overflows = 0
+
+    def on_ready(self) -> None:
+        self.ready += 1
+
+    def on_overflow(self) -> None:
+        self.overflows += 1
+
+
+def outbox() -> tuple[Outbox, Signals]:
+    signals = Signals()
+    return Outbox(signals.on_ready, signals.on_overflow), signals
+
+
+def queue(id: int, window: int = 64, rank: int = TEXT) -> StreamQueue:
+    return StreamQueue(id, Credit(window), rank, max_bytes=1 << 20)
+
+
+def text(size: int = 8) -> Item:
+    return Item(0, b'"%s"' % (b"x" * size))
+
+
+def taken_ids(box: Outbox) -> list[int]:
+    ids = []
+    while (taken := box.take_nowait()) is not None:
+        assert taken[1] is not None
+        ids.append(taken[1].id)
+    return ids
+
+
+def test_control_frames_jump_ahead_of_items() -> None:
+    box, _ = outbox()
+    box.send_item(queue(1), text())
+    box.send_control("control")
+    assert box.take_nowait() == ("control", None)
+
+
+def test_items_get_their_seq_on_leaving_and_keep_their_order() -> None:
+    box, _ = outbox()
+    stream = queue(1)
+    for _ in range(3):
+        box.send_item(stream, text())
+    frames = [box.take_nowait() for _ in range(3)]
+    assert [msgspec.json.decode(f[0])["seq"] for f in frames if f] == [1, 2, 3]
+
+
+def test_streams_of_one_rank_take_turns() -> None:
+    box, _ = outbox()
+    one, two = queue(1), queue(2)
+    for _ in range(3):
+        box.send_item(one, text())
+    for _ in range(3):
+        box.send_item(two, text())
+    assert taken_ids(box) == [1, 2, 1, 2, 1, 2]
+
+
+def test_turns_are_fair_by_bytes_not_by_frames() -> None:
+    box, _ = outbox()
+    big, small = queue(1), queue(2)
+    for _ in range(4):
+        box.send_item(big, text(1000))
+        box.send_item(small, text(10))
+    assert taken_ids(box) == [1, 2, 2, 2, 2, 1, 1, 1]
+
+
+def test_a_stream_that_was_silent_gets_no_credit_for_it() -> None:
+    box, _ = outbox()
+    busy, late = queue(1), queue(2)
+    for _ in range(50):
+        box.send_item(busy, text())
+        box.take_nowait()
+    for _ in range(3):
+        box.send_item(late, text())
+        box.send_item(busy, text())
+    assert sorted(taken_ids(box)[:2]) == [1, 2]
+
+
+def test_audio_goes_before_text_and_text_before_vectors() -> None:
+    box, _ = outbox()
+    box.send_item(queue(1, rank=VECTORS), text())
+    box.send_item(queue(2, rank=TEXT), text())
+    box.send_item(queue(3, rank=AUDIO), Item(0, b"\0\0", kind=1))
+    assert taken_ids(box) == [3, 2, 1]
+
+
+def test_a_stream_without_credit_lets_others_pass_and_goes_on_when_acked() -> None:
+    box, _ = outbox()
+    stuck, free = queue(1, window=1), queue(2)
+    for _ in range(2):
+        box.send_item(stuck, text())
+        box.send_item(free, text())
+    assert taken_ids(box) == [1, 2, 2]
+    stuck.credit.receive_ack(1, None)
+    box.wake(stuck)
+    assert taken_ids(box) == [1]
+
+
+def test_a_purged_stream_sends_nothing_more() -> None:
+    box, _ = outbox()
+    stream = queue(1)
+    box.send_item(stream, text())
+    box.close(stream)
+    assert box.take_nowait() is None
+    assert box.empty
+
+
+def test_the_final_frame_follows_the_last_item_and_is_built_on_leaving() -> None:
+    box, _ = outbox()
+    stream = queue(1)
+    box.send_item(stream, text())
+    stream.take_final = lambda: f"final after {stream.seq}"
+    assert box.take_nowait() is not None
+    assert box.take_nowait() == ("final after 1", stream)
+    assert box.take_nowait() is None
+
+
+def test_too_many_unread_control_frames_are_an_overflow_not_a_growing_queue() -> None:
+    box, signals = outbox()
+    for _ in range(MAX_CONTROL_FRAMES + 1):
+        box.send_control("pong")
+    assert signals.overflows == 1
