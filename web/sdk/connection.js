@@ -2,7 +2,7 @@
  * The connection as its streams see it: opened on first use, shared by all, coming back by itself.
  * It routes messages to streams by id and keeps ids strictly increasing, also across reconnections.
  * A request waits for at most one connection attempt and fails with it; a request that was sent is never
- * sent again: a lost socket ends every stream on it. After close() or 4401 nothing opens any more.
+ * sent again: a lost socket ends every stream on it. After close(), or a close code that blames this client, nothing opens any more.
  * Does not know methods, and no more of a stream than `Carried`.
  */
 
@@ -18,6 +18,11 @@ import { Link } from "./link.js";
 /** A connection that lasted this long was a good one: the next failure starts the back-off anew. */
 const STABLE_MS = 5_000;
 const UNAUTHORIZED = 4401;
+const FLOOD = 4429;
+/** After a flood: much slower, as PROTOCOL.md §6 asks. */
+const FLOOD_DELAY_MS = 60_000;
+/** Close codes that say this client is at fault; coming back with the same fault helps nobody (§6). */
+const FINAL_CODES = new Set([1007, 1009, 4400, UNAUTHORIZED]);
 
 /** Who waits for the connection: a stream (it has an id), or somebody who only wants the welcome. */
 /** @typedef {Carried | { admit(): null, lose(error: PlaitError): void }} Waiter */
@@ -214,18 +219,22 @@ export class Connection {
     if (this.#state === "closed") return;
     if (wasOpen && this.now() - this.#openedAtMs >= STABLE_MS) this.#failures = 0;
     const why = () => closingError(closing, wasOpen, this.#target.url);
-    if (closing.code === UNAUTHORIZED || this.#maxDelayMs === null) {
+    if (FINAL_CODES.has(closing.code) || this.#maxDelayMs === null) {
       this.#closeForGood(why);
       return;
     }
-    this.#retryLater(this.#maxDelayMs);
+    this.#retryLater(this.#maxDelayMs, closing.code === FLOOD ? FLOOD_DELAY_MS : 0);
     this.#setState("reconnecting", why());
     this.#loseAll(why);
   }
 
-  /** @param {number} maxDelayMs */
-  #retryLater(maxDelayMs) {
-    const delayMs = retryDelayMs(this.#failures, maxDelayMs, this.#runtime.random);
+  /**
+   * @param {number} maxDelayMs
+   * @param {number} minDelayMs
+   */
+  #retryLater(maxDelayMs, minDelayMs) {
+    const backoffMs = retryDelayMs(this.#failures, maxDelayMs, this.#runtime.random);
+    const delayMs = Math.max(minDelayMs, backoffMs);
     this.#failures += 1;
     this.#retry = this.#runtime.after(delayMs, () => this.#attempt("reconnecting"));
     // Nobody waits: coming back is a courtesy and must not keep a Node process alive.
@@ -282,7 +291,10 @@ function closingError({ code, reason, cause }, wasOpen, url) {
   }
   if (wasOpen) {
     const text = `The connection was lost (${facts}). What had arrived is kept; the request is not repeated for you.`;
-    return new StreamError("connection_lost", text, { retryable: true, cause });
+    return new StreamError("connection_lost", text, {
+      retryable: !FINAL_CODES.has(code),
+      cause,
+    });
   }
   const text = `No connection to ${url} (${facts}). Is the server running, and is this origin allowed?`;
   return new StreamError("connection_failed", text, { retryable: true, cause });

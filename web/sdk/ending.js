@@ -3,57 +3,52 @@
  * Nothing is claimed that the server did not confirm. Pure; does not know streams.
  */
 
-/** @import { Cancel, Cancelled, End, Usage } from "./types.d.ts" */
+/** @import { Cancel, Cancelled, Cost, End } from "./types.d.ts" */
 /** @import { Terminal } from "./internal.d.ts" */
 
 /**
- * @param {Exclude<Terminal, { type: "done" } | { type: "cancelled" }>} message
+ * @param {Terminal} [terminal] none: the server did not get to say
+ * @returns {Cost}
  */
-export function usageOf(message) {
-  return message.type === "error" ? (message.usage ?? null) : null;
+export function costOf(terminal) {
+  if (!terminal || terminal.type === "rejected") return { usage: null, timing: null };
+  return { usage: terminal.usage ?? null, timing: terminal.timing ?? null };
 }
 
 /**
  * @param {Extract<Terminal, { type: "cancelled" }>} message
  * @returns {Cancelled}
  */
-export function cancelledEnd({ by, released, stopMs, wasted, usage }) {
-  return {
-    state: "cancelled",
-    by,
-    released,
-    stopMs: stopMs ?? null,
-    wasted: wasted ?? null,
-    usage: usage ?? null,
-  };
+export function cancelledEnd(message) {
+  const { by, released, stopMs = null, wasted = null } = message;
+  return { state: "cancelled", by, released, stopMs, wasted, ...costOf(message) };
 }
 
 /**
- * The terminal crossed our cancel, or answers it. A `done` that crossed means there was nothing left to
- * stop; an `error` that crossed proves nothing about the slot, so nothing is claimed.
+ * The terminal crossed our cancel, or answers it. A `done` that crossed, or a rejection, means there was
+ * nothing left to stop; an `error` that crossed proves nothing about the slot, so nothing is claimed.
  *
  * @param {Terminal} message
  * @returns {Cancelled}
  */
 export function endAfterLeaving(message) {
   if (message.type === "cancelled") return cancelledEnd(message);
-  if (message.type === "done") {
-    return { ...neverOpenedEnd(), usage: message.usage ?? null };
-  }
-  return unconfirmedEnd(usageOf(message));
+  if (message.type === "error") return unconfirmedEnd(message);
+  return { ...nothingHeldEnd(), ...costOf(message) };
 }
 
-/** @returns {Cancelled} nothing was asked of the server, so nothing is held there */
-export function neverOpenedEnd() {
-  return { state: "cancelled", by: "client", released: true, stopMs: 0, wasted: null, usage: null };
+/** @returns {Cancelled} nothing is held on the server: never asked for, or over already */
+export function nothingHeldEnd() {
+  return { ...unconfirmedEnd(), released: true, stopMs: 0 };
 }
 
 /**
- * @param {Usage | null} usage
+ * @param {Terminal} [terminal]
  * @returns {Cancelled}
  */
-export function unconfirmedEnd(usage) {
-  return { state: "cancelled", by: "client", released: false, stopMs: null, wasted: null, usage };
+export function unconfirmedEnd(terminal) {
+  const unproved = { released: false, stopMs: null, wasted: null };
+  return { state: "cancelled", by: "client", ...unproved, ...costOf(terminal) };
 }
 
 /**

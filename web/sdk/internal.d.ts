@@ -55,11 +55,12 @@ export type Terminal =
       by: string;
       released: boolean;
       stopMs?: number | null;
-      wasted?: Wasted;
+      wasted?: Wasted | null;
       usage?: Usage;
+      timing?: Timing;
       heard?: unknown;
     }
-  | { type: "error"; id: number; seq?: number; error: WireError; usage?: Usage };
+  | { type: "error"; id: number; seq?: number; error: WireError; usage?: Usage; timing?: Timing };
 
 export type StreamMessage =
   | {

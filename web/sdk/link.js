@@ -125,7 +125,7 @@ export class Link {
     } catch (error) {
       if (!(error instanceof CodecError)) throw error;
       this.#socket?.close(4400);
-      this.#finish(4400, error.message, error);
+      this.#finish(0, error.message, error);
     }
   }
 

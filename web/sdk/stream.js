@@ -6,7 +6,7 @@
  * Does not know the method: a decoder turns items into values. Does not know sockets: `transport` sends.
  */
 
-/** @import { Cancel, End, Progress, Stream as PublicStream, StreamState, Usage } from "./types.d.ts" */
+/** @import { Cancel, End, Progress, Stream as PublicStream, StreamState } from "./types.d.ts" */
 /** @import { PlaitError } from "./errors.js" */
 /** @import { BinaryFrame, Decoder, StreamMessage, StreamSpec, Transport, Terminal } from "./internal.d.ts" */
 
@@ -14,11 +14,11 @@ import { encode } from "./codec.js";
 import { Credit, DEFAULT_WINDOW, MAX_WINDOW } from "./credit.js";
 import {
   cancelledEnd,
+  costOf,
   endAfterLeaving,
-  neverOpenedEnd,
+  nothingHeldEnd,
   proofOf,
   unconfirmedEnd,
-  usageOf,
 } from "./ending.js";
 import {
   abortError,
@@ -200,23 +200,26 @@ export class Stream {
    */
   lose(error) {
     if (this.#end) return;
-    if (this.#left) this.#conclude(unconfirmedEnd(null));
-    else this.#breakOff(error, null);
+    if (this.#left) this.#conclude(unconfirmedEnd());
+    else this.#breakOff(error);
   }
 
   /** @param {StreamMessage} message */
   receive(message) {
     if (message.type === "accepted") this.#receiveAccepted(message);
     else if (message.type === "started") this.#receiveStarted(message);
-    else if (message.type === "item")
-      this.#receiveItem(message.seq, () => this.#decoder.item(message.data));
+    else if (message.type === "item") this.#receiveItem(message);
     else if (message.type === "input_ack") return;
     else this.#receiveTerminal(message);
   }
 
   /** @param {BinaryFrame} frame */
   receiveBinary(frame) {
-    this.#receiveItem(frame.header.seq, () => this.#decoder.binary?.(frame));
+    const { seq } = frame.header;
+    if (this.#left || !this.#counts(seq)) return;
+    const value = this.#decoder.binary?.(frame);
+    // Of a kind this method does not know: ignored (§8), and acked with the next item that is taken.
+    if (value !== undefined) this.#inbox.put(value, seq);
   }
 
   /** @param {Extract<StreamMessage, { type: "accepted" }>} message */
@@ -232,24 +235,23 @@ export class Stream {
     this.#started = { model, maxTokens };
   }
 
+  /** @param {Extract<StreamMessage, { type: "item" }>} message */
+  #receiveItem({ seq, data }) {
+    if (this.#left || !this.#counts(seq)) return;
+    const value = this.#decoder.item(data);
+    if (value === undefined) this.#violate(`item ${seq} is not one of this method`);
+    else this.#inbox.put(value, seq);
+  }
+
   /**
    * @param {number} seq
-   * @param {() => T | undefined} read
+   * @returns {boolean} false: the peer broke the protocol, and the stream with it
    */
-  #receiveItem(seq, read) {
-    if (this.#left) return;
-    if (!this.#credit.receive(seq)) {
-      this.#violate(
-        `item ${seq} came after item ${this.#credit.received}, out of order or beyond the window`,
-      );
-      return;
-    }
-    const value = read();
-    if (value === undefined) {
-      this.#violate(`item ${seq} is of a kind this method does not have`);
-      return;
-    }
-    this.#inbox.put(value, seq);
+  #counts(seq) {
+    if (this.#credit.receive(seq)) return true;
+    const { received } = this.#credit;
+    this.#violate(`item ${seq} came after item ${received}, out of order or beyond the window`);
+    return false;
   }
 
   /** @param {Terminal} message */
@@ -260,7 +262,7 @@ export class Stream {
       this.#inbox.fail(new StreamCancelledError(message.by));
       this.#conclude(cancelledEnd(message));
     } else {
-      this.#breakOff(errorFromWire(message.error), usageOf(message));
+      this.#breakOff(errorFromWire(message.error), message);
     }
   }
 
@@ -270,29 +272,29 @@ export class Stream {
     if (message.seq !== undefined && message.seq !== received) {
       // Items are missing: an answer with a hole must not pass for a whole one.
       const text = `the stream ended at item ${message.seq}, but only ${received} arrived`;
-      this.#breakOff(protocolError(text), message.usage ?? null);
+      this.#breakOff(protocolError(text), message);
       return;
     }
     const last = this.#decoder.end(message);
     if (last !== undefined) this.#inbox.put(last, 0);
     this.#inbox.finish();
-    const { finishReason, usage = null, timing = null } = message;
-    this.#conclude({ state: "completed", finishReason, usage, timing });
+    const { finishReason } = message;
+    this.#conclude({ state: "completed", finishReason, ...costOf(message) });
   }
 
   /** @param {string} text */
   #violate(text) {
     this.#transport.send({ type: "cancel", id: this.#id });
-    this.#breakOff(protocolError(text), null);
+    this.#breakOff(protocolError(text));
   }
 
   /**
    * @param {PlaitError} error
-   * @param {Usage | null} usage
+   * @param {Terminal} [terminal] what the server said about it, if it did
    */
-  #breakOff(error, usage) {
+  #breakOff(error, terminal) {
     this.#inbox.fail(error);
-    this.#conclude({ state: "errored", error, usage });
+    this.#conclude({ state: "errored", error, ...costOf(terminal) });
   }
 
   #next() {
@@ -319,7 +321,7 @@ export class Stream {
     this.#queue = null;
     this.#stopListening();
     if (this.#opened) this.#transport.send({ type: "cancel", id: this.#id });
-    else this.#conclude(neverOpenedEnd());
+    else this.#conclude(nothingHeldEnd());
   }
 
   /** @param {End} end */

@@ -64,7 +64,8 @@ export interface Usage {
 
 export interface Timing {
   queuedMs?: number;
-  firstItemMs?: number;
+  /** From the server's reading the request; null when there was no item. */
+  firstItemMs?: number | null;
   totalMs?: number;
   pausedMs?: number;
 }
@@ -96,22 +97,25 @@ export interface Cancel {
   usage: Usage | null;
 }
 
-export interface Completed {
-  state: "completed";
-  finishReason?: string;
+/** What it took; null where the server did not get to say. */
+export interface Cost {
   usage: Usage | null;
   timing: Timing | null;
 }
 
-export interface Cancelled extends Cancel {
+export interface Completed extends Cost {
+  state: "completed";
+  finishReason?: string;
+}
+
+export interface Cancelled extends Cancel, Cost {
   state: "cancelled";
   by: string;
 }
 
-export interface Errored {
+export interface Errored extends Cost {
   state: "errored";
   error: PlaitError;
-  usage: Usage | null;
 }
 
 export type End = Completed | Cancelled | Errored;

@@ -189,6 +189,28 @@ test("4401 ends in 'closed' with unauthorized, for those waiting and all who com
   assert.deepEqual([client.state, sockets.length, time.pending], ["closed", 1, 0]);
 });
 
+for (const code of [1007, 1009, 4400]) {
+  test(`close code ${code} blames this client: no reconnection`, async () => {
+    const { client, socket, sockets, time } = await openClient();
+    const stream = chat(client);
+    socket().drop(code);
+    time.advance(600_000);
+    const { error } = await drain(stream);
+    assert.deepEqual([error.code, error.retryable], ["connection_lost", false]);
+    assert.deepEqual([client.state, sockets.length], ["closed", 1]);
+  });
+}
+
+test("after a flood (4429) the client comes back much later", async () => {
+  const { socket, sockets, time } = await openClient();
+  socket().drop(4429);
+  time.advance(59_999);
+  assert.equal(sockets.length, 1);
+  time.advance(1);
+  await settled();
+  assert.equal(sockets.length, 2);
+});
+
 test("the token travels as a subprotocol in base64url, and never in the URL", async () => {
   const { client, socket } = fakeClient({ token: async () => "t?>ü" });
   chat(client);

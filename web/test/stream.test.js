@@ -65,7 +65,8 @@ test("the states of a stream follow the wire, and the queue is shown while pendi
   assert.deepEqual(stream.started, { model: "smol", maxTokens: 256 });
   peer.done(stream.id);
   assert.equal(stream.state, "completed");
-  assert.equal((await stream.done).state, "completed");
+  const { state, timing } = await stream.done;
+  assert.deepEqual([state, timing.firstItemMs], ["completed", 1]);
 });
 
 test("logprobs and tool calls reach the delta", async () => {
@@ -296,6 +297,17 @@ for (const [name, violate] of Object.entries(VIOLATIONS)) {
     assert.equal(error.code, "protocol_error");
   });
 }
+
+test("a binary frame of a kind the method does not know is counted and ignored", async () => {
+  const { peer, stream } = await openChat();
+  peer.begin(stream.id);
+  peer.sayBytes(new Uint8Array([1, 9, 0, 0, stream.id, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0]));
+  peer.say({ type: "item", id: stream.id, seq: 2, data: { content: "a" } });
+  peer.seqs = { [stream.id]: 2 };
+  peer.done(stream.id);
+  const { items, error } = await drain(stream);
+  assert.deepEqual([items.length, error], [2, null]);
+});
 
 test("more items than the window allows end the stream instead of filling memory", async () => {
   const { peer, stream } = await openChat({ window: 2 });

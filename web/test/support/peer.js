@@ -45,8 +45,8 @@ class FakeSocket {
   }
 
   close(code) {
+    if (this.readyState >= 2) return;
     this.closedWith = code;
-    if (this.readyState === 3) return;
     this.readyState = 2;
   }
 
