@@ -1,0 +1,97 @@
+"""Admission with values only: slots, memory, order, fairness and time-outs."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+from hypothesis import given, strategies as st
+
+from plait.scheduling.admission import Candidate, Capacity, Decision, decide, next_timeout
+
+PLENTY = Capacity(free_slots=99, available_bytes=10**9)
+
+
+def candidate(ticket: int, owner: str = "a", size: int = 10, **fields: object) -> Candidate:
+    base = Candidate(ticket, owner, size, 0.0)
+    return replace(base, **fields)  # type: ignore[arg-type]
+
+
+def run(queue: list[Candidate], capacity: Capacity = PLENTY, now: float = 0.0) -> Decision:
+    return decide(queue, capacity, [], now, timeout_seconds=60)
+
+
+def test_what_fits_starts_and_the_rest_waits_in_order() -> None:
+    decision = run([candidate(i) for i in (1, 2, 3)], Capacity(2, 1000))
+    assert decision.start == [1, 2]
+    assert decision.waiting == [3]
+
+
+def test_nobody_overtakes_the_first_in_line_that_does_not_fit() -> None:
+    decision = run([candidate(1, size=500), candidate(2, size=1)], Capacity(2, 100))
+    assert decision.start == []
+    assert decision.waiting == [1, 2]
+
+
+def test_owners_take_turns() -> None:
+    queue = [candidate(1), candidate(2), candidate(3), candidate(4, owner="b")]
+    assert run(queue).start == [1, 4, 2, 3]
+
+
+def test_the_owner_served_last_goes_after_the_others() -> None:
+    queue = [candidate(1, owner="a"), candidate(2, owner="b")]
+    assert decide(queue, Capacity(1, 100), ["a"], 0, 60).start == [2]
+
+
+def test_interactive_goes_before_batch() -> None:
+    queue = [candidate(1, batch=True), candidate(2)]
+    assert run(queue).start == [2, 1]
+
+
+def test_a_resuming_stream_goes_first_and_needs_no_memory() -> None:
+    queue = [candidate(1), candidate(2, size=10**6, resuming=True)]
+    assert run(queue, Capacity(1, 0)).start == [2]
+
+
+def test_waiting_too_long_is_refused_and_resuming_never_is() -> None:
+    queue = [candidate(1), candidate(2, resuming=True)]
+    decision = run(queue, Capacity(0, 0), now=60)
+    assert [(ticket, error.code) for ticket, error in decision.refuse] == [(1, "queue_timeout")]
+    assert decision.waiting == [2]
+
+
+def test_the_next_timeout_is_the_earliest_and_none_for_an_empty_queue() -> None:
+    assert next_timeout([candidate(1, enqueued=5.0), candidate(2, enqueued=3.0)], 60) == 63
+    assert next_timeout([], 60) is None
+
+
+candidates = st.builds(
+    Candidate,
+    ticket=st.integers(1, 10**6),
+    owner=st.sampled_from("abc"),
+    reserve_bytes=st.integers(0, 100),
+    enqueued=st.floats(0, 100),
+    batch=st.booleans(),
+    resuming=st.booleans(),
+)
+queues = st.lists(candidates, max_size=20, unique_by=lambda c: c.ticket)
+
+
+@given(queues, st.integers(0, 5), st.integers(0, 300), st.floats(0, 200))
+def test_everyone_is_started_refused_or_waiting_and_capacity_holds(
+    queue: list[Candidate], slots: int, available: int, now: float
+) -> None:
+    decision = run(queue, Capacity(slots, available), now)
+    placed = decision.start + [t for t, _ in decision.refuse] + decision.waiting
+    assert sorted(placed) == sorted(c.ticket for c in queue)
+    started = [c for c in queue if c.ticket in decision.start]
+    assert len(started) <= slots
+    assert sum(c.reserve_bytes for c in started if not c.resuming) <= available
+
+
+@given(queues, st.integers(0, 5), st.integers(0, 300))
+def test_the_order_of_the_queue_given_does_not_matter(
+    queue: list[Candidate], slots: int, available: int
+) -> None:
+    shuffled = random.Random(0).sample(queue, len(queue))
+    assert run(queue, Capacity(slots, available)) == run(shuffled, Capacity(slots, available))
