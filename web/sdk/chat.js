@@ -8,7 +8,7 @@
 /** @import { Decoder, Transport } from "./internal.d.ts" */
 
 import { snakeKeys } from "./codec.js";
-import { StreamCancelledError, StreamError } from "./errors.js";
+import { withPartial } from "./consume.js";
 import { Stream } from "./stream.js";
 
 /** @type {Decoder<ChatDelta>} */
@@ -56,9 +56,7 @@ export async function chat(transport, request) {
   try {
     for await (const delta of chatStream(transport, request)) text += delta.content;
   } catch (error) {
-    if (StreamError.isInstance(error) || StreamCancelledError.isInstance(error))
-      error.partial = text;
-    throw error;
+    throw withPartial(error, text);
   }
   return text;
 }

@@ -10,20 +10,14 @@
 /** @import { ConnectionEvents, ConnectionState, ConnectOptions, Welcome, WebSocketClass } from "./types.d.ts" */
 
 import { DEFAULT_MAX_DELAY_MS, retryDelayMs } from "./backoff.js";
+import { closedByCaller, closingError, isFinal, minDelayMs } from "./closing.js";
 import { MAX_STREAM_ID } from "./codec.js";
 import { Emitter } from "./emitter.js";
-import { InvalidRequestError, PlaitError, StreamError } from "./errors.js";
+import { InvalidRequestError, PlaitError } from "./errors.js";
 import { Link } from "./link.js";
 
 /** A connection that lasted this long was a good one: the next failure starts the back-off anew. */
 const STABLE_MS = 5_000;
-const UNAUTHORIZED = 4401;
-const FLOOD = 4429;
-/** After a flood: much slower, as PROTOCOL.md §6 asks. */
-const FLOOD_DELAY_MS = 60_000;
-/** Close codes that say this client is at fault; coming back with the same fault helps nobody (§6). */
-const FINAL_CODES = new Set([1007, 1009, 4400, UNAUTHORIZED]);
-
 /** Who waits for the connection: a stream (it has an id), or somebody who only wants the welcome. */
 /** @typedef {Carried | { admit(): null, lose(error: PlaitError): void }} Waiter */
 
@@ -219,11 +213,11 @@ export class Connection {
     if (this.#state === "closed") return;
     if (wasOpen && this.now() - this.#openedAtMs >= STABLE_MS) this.#failures = 0;
     const why = () => closingError(closing, wasOpen, this.#target.url);
-    if (FINAL_CODES.has(closing.code) || this.#maxDelayMs === null) {
+    if (isFinal(closing) || this.#maxDelayMs === null) {
       this.#closeForGood(why);
       return;
     }
-    this.#retryLater(this.#maxDelayMs, closing.code === FLOOD ? FLOOD_DELAY_MS : 0);
+    this.#retryLater(this.#maxDelayMs, minDelayMs(closing));
     this.#setState("reconnecting", why());
     this.#loseAll(why);
   }
@@ -267,37 +261,6 @@ export class Connection {
     this.#state = state;
     if (previous !== state || error) this.#emitter.emit("state", { state, previous, error });
   }
-}
-
-function closedByCaller() {
-  return new StreamError("connection_closed", "The connection was closed by close().", {
-    class: "client",
-  });
-}
-
-/**
- * @param {Closing} closing
- * @param {boolean} wasOpen
- * @param {string} url
- * @returns {PlaitError}
- */
-function closingError({ code, reason, cause }, wasOpen, url) {
-  const facts = [code === 0 ? "" : `close code ${code}`, reason].filter(Boolean).join(": ");
-  if (code === UNAUTHORIZED) {
-    return new PlaitError(
-      "unauthorized",
-      `The server refused the token (${facts}). Get a new one and connect() again.`,
-    );
-  }
-  if (wasOpen) {
-    const text = `The connection was lost (${facts}). What had arrived is kept; the request is not repeated for you.`;
-    return new StreamError("connection_lost", text, {
-      retryable: !FINAL_CODES.has(code),
-      cause,
-    });
-  }
-  const text = `No connection to ${url} (${facts}). Is the server running, and is this origin allowed?`;
-  return new StreamError("connection_failed", text, { retryable: true, cause });
 }
 
 /**

@@ -11,7 +11,8 @@
 /** @import { BinaryFrame, Decoder, StreamMessage, StreamSpec, Transport, Terminal } from "./internal.d.ts" */
 
 import { encode } from "./codec.js";
-import { Credit, DEFAULT_WINDOW, MAX_WINDOW } from "./credit.js";
+import { collect, toReadableStream } from "./consume.js";
+import { Credit } from "./credit.js";
 import {
   cancelledEnd,
   costOf,
@@ -20,14 +21,9 @@ import {
   proofOf,
   unconfirmedEnd,
 } from "./ending.js";
-import {
-  abortError,
-  errorFromWire,
-  InvalidRequestError,
-  StreamCancelledError,
-  StreamError,
-} from "./errors.js";
+import { abortError, errorFromWire, StreamCancelledError, StreamError } from "./errors.js";
 import { Inbox } from "./inbox.js";
+import { checkedSignal, checkedWindow } from "./options.js";
 
 /**
  * @template T
@@ -124,37 +120,13 @@ export class Stream {
   }
 
   /** @returns {Promise<T[]>} */
-  async collect() {
-    /** @type {T[]} */
-    const items = [];
-    try {
-      for await (const item of this) items.push(item);
-    } catch (error) {
-      if (StreamError.isInstance(error) || StreamCancelledError.isInstance(error)) {
-        error.partial = items;
-      }
-      throw error;
-    }
-    return items;
+  collect() {
+    return collect(this);
   }
 
   /** @returns {ReadableStream<T>} */
   toReadableStream() {
-    const iterator = this[Symbol.asyncIterator]();
-    return new ReadableStream(
-      {
-        async pull(controller) {
-          const { value, done } = await iterator.next();
-          if (done) controller.close();
-          else controller.enqueue(value);
-        },
-        async cancel() {
-          await iterator.return();
-        },
-      },
-      // Zero: an item is taken, and acked, when somebody reads it and not before.
-      { highWaterMark: 0 },
-    );
+    return toReadableStream(this);
   }
 
   [Symbol.asyncIterator]() {
@@ -337,30 +309,6 @@ export class Stream {
   #stopListening() {
     this.#signal?.removeEventListener("abort", this.#onAbort);
   }
-}
-
-/**
- * @param {number | undefined} window
- * @returns {number}
- */
-function checkedWindow(window = DEFAULT_WINDOW) {
-  if (Number.isInteger(window) && window >= 1 && window <= MAX_WINDOW) return window;
-  throw new InvalidRequestError(
-    `window must be a whole number from 1 to ${MAX_WINDOW}, not ${window}`,
-    {
-      param: "window",
-    },
-  );
-}
-
-/**
- * @param {AbortSignal | null | undefined} signal
- * @returns {AbortSignal | undefined}
- */
-function checkedSignal(signal) {
-  if (signal === undefined || signal === null) return undefined;
-  if (typeof signal.addEventListener === "function") return signal;
-  throw new TypeError("signal must be an AbortSignal: pass controller.signal, not the controller");
 }
 
 /** @param {string} text */

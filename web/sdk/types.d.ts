@@ -136,7 +136,7 @@ export interface Stream<T> {
   readonly done: Promise<End>;
   /** Stops the stream and resolves, never rejects, with the server's proof. Iteration rejects with `reason`. */
   cancel(reason?: unknown): Promise<Cancel>;
-  /** All items; resolves only when the stream completed. A StreamError has the items so far in `partial`. */
+  /** All items; resolves only when the stream completed. A PlaitError has the items so far in `partial`. */
   collect(): Promise<T[]>;
   toReadableStream(): ReadableStream<T>;
   [Symbol.asyncIterator](): StreamIterator<T>;

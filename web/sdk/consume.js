@@ -1,0 +1,57 @@
+/**
+ * Other ways to read a stream than a loop. Each takes the stream's one iteration.
+ */
+
+/** @import { Stream } from "./types.d.ts" */
+
+import { PlaitError } from "./errors.js";
+
+/**
+ * @template T
+ * @param {Stream<T>} stream
+ * @returns {Promise<T[]>} resolves only when the stream completed
+ */
+export async function collect(stream) {
+  /** @type {T[]} */
+  const items = [];
+  try {
+    for await (const item of stream) items.push(item);
+  } catch (error) {
+    throw withPartial(error, items);
+  }
+  return items;
+}
+
+/**
+ * @template T
+ * @param {Stream<T>} stream
+ * @returns {ReadableStream<T>}
+ */
+export function toReadableStream(stream) {
+  const iterator = stream[Symbol.asyncIterator]();
+  return new ReadableStream(
+    {
+      async pull(controller) {
+        const { value, done } = await iterator.next();
+        if (done) controller.close();
+        else controller.enqueue(value);
+      },
+      async cancel() {
+        await iterator.return();
+      },
+    },
+    // Zero: an item is taken, and acked, when somebody reads it and not before.
+    { highWaterMark: 0 },
+  );
+}
+
+/**
+ * A stream's error is that stream's alone, so what had arrived can be put on it.
+ *
+ * @param {unknown} error
+ * @param {unknown} partial
+ */
+export function withPartial(error, partial) {
+  if (PlaitError.isInstance(error)) error.partial = partial;
+  return error;
+}
