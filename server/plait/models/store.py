@@ -94,16 +94,19 @@ class ModelStore:
 
     def installed(self) -> list[InstalledModel]:
         """Every complete model of the store, by name."""
-        directories = self._models.glob("[!.]*") if self._models.is_dir() else ()
-        found = [(path, read_manifest(path)) for path in directories]
-        return sorted(
-            (
-                _installed(directory, manifest)
-                for directory, manifest in found
-                if manifest is not None and manifest.is_intact(directory)
-            ),
-            key=lambda model: model.name,
+        complete = (
+            _installed(directory, manifest)
+            for directory, manifest in self._manifests()
+            if manifest.is_intact(directory)
         )
+        return sorted(complete, key=lambda model: model.name)
+
+    def find(self, name: str) -> InstalledModel | None:
+        """The complete model of that catalogue or configured name, if it is installed."""
+        for directory, manifest in self._manifests():
+            if name in (manifest.configured, manifest.name) and manifest.is_intact(directory):
+                return _installed(directory, manifest)
+        return None
 
     def verify(self, name: str, progress: Progress = silent) -> InstalledModel:
         """Read every byte again. Raises ModelDamaged, or UnknownModel when not installed."""
@@ -120,13 +123,17 @@ class ModelStore:
             self._discard(directory, directory.name)
         return freed
 
+    def _manifests(self) -> list[tuple[Path, Manifest]]:
+        directories = sorted(self._models.glob("[!.]*")) if self._models.is_dir() else []
+        found = [(directory, read_manifest(directory)) for directory in directories]
+        return [(directory, manifest) for directory, manifest in found if manifest is not None]
+
     def _find(self, name: str) -> tuple[Path, Manifest]:
-        directories = list(self._models.glob("[!.]*")) if self._models.is_dir() else []
-        for directory in directories:
-            manifest = read_manifest(directory)
-            if manifest is not None and name in (manifest.configured, manifest.name):
+        manifests = self._manifests()
+        for directory, manifest in manifests:
+            if name in (manifest.configured, manifest.name):
                 return directory, manifest
-        known = ", ".join(sorted(d.name for d in directories)) or "none"
+        known = ", ".join(manifest.name for _, manifest in manifests) or "none"
         raise UnknownModel(
             f"The model {name!r} is not installed (installed: {known}).",
             f"Run `plait models pull {name}`.",

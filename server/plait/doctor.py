@@ -1,0 +1,202 @@
+"""`plait doctor`: what this machine has, what is missing, and what to do next.
+
+Only looks: engines are found through their package metadata, never imported (a broken native
+library would end the doctor too), nothing is downloaded, no file is changed.
+Does NOT know: how engines are loaded, what the server does.
+"""
+
+from __future__ import annotations
+
+import ctypes.util
+import importlib.util
+import json
+import os
+import platform
+import shutil
+import sys
+from dataclasses import asdict, dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Literal
+
+import psutil
+
+from plait.config import Config, ConfigError, load_config
+from plait.listening import PortUnavailable, bind, listen, playground_url
+from plait.models import ModelDamaged, ModelStore, StoreError
+from plait.models.store import default_root
+
+Status = Literal["ok", "note", "fail"]
+
+GB = 1e9
+_LEAST_MEMORY_BYTES = 2 * GB  # the starter model with 4 slots takes about half of it
+_LEAST_DISK_BYTES = 1 * GB
+# engine → (importable module, distribution) pairs
+_ENGINES = {
+    "llamacpp": (("xllamacpp", "xllamacpp"),),
+    "mlx": (("mlx", "mlx"), ("mlx_lm", "mlx-lm")),
+}
+_BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox")
+_MAC_BROWSERS = ("Google Chrome", "Chromium", "Safari", "Firefox")
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One fact. `fail` keeps the server from starting; `note` does not. `next_step` is a command or
+    a sentence, empty when there is nothing to do."""
+
+    subject: str
+    status: Status
+    detail: str
+    next_step: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    findings: tuple[Finding, ...]
+
+    @property
+    def healthy(self) -> bool:
+        return all(finding.status != "fail" for finding in self.findings)
+
+    @property
+    def next_steps(self) -> list[str]:
+        """What to do, the urgent first; ends with the command that starts the server."""
+        ranked = sorted(self.findings, key=lambda finding: finding.status != "fail")
+        steps = [finding.next_step for finding in ranked if finding.next_step]
+        return [*steps, "plait serve"] if self.healthy else steps
+
+    def as_json(self) -> str:
+        findings = [asdict(finding) for finding in self.findings]
+        report = {"healthy": self.healthy, "findings": findings, "next_steps": self.next_steps}
+        return json.dumps(report, indent=1)
+
+    def as_text(self) -> str:
+        width = max(len(finding.subject) for finding in self.findings)
+        lines = [f"{f.status:<5} {f.subject:<{width}}  {f.detail}" for f in self.findings]
+        return "\n".join([*lines, "", "Next:", *(f"  {step}" for step in self.next_steps)])
+
+
+def examine(config_file: Path | None = None) -> Report:
+    """Look at everything; never raises for what it finds."""
+    config, config_finding = _configuration(config_file)
+    store = ModelStore()
+    return Report(
+        (
+            *_machine(),
+            config_finding,
+            *(_engine(name, config.chat_engine) for name in _ENGINES),
+            *_openblas(config.chat_engine),
+            *_models(store, config),
+            _disk(),
+            _port(config),
+            _browser(),
+        )
+    )
+
+
+def _machine() -> tuple[Finding, ...]:
+    cores, memory = os.cpu_count() or 1, psutil.virtual_memory()
+    if hasattr(os, "sched_getaffinity"):  # a container may be given fewer
+        cores = min(cores, len(os.sched_getaffinity(0)))
+    enough = memory.available >= _LEAST_MEMORY_BYTES
+    return (
+        Finding("machine", "ok", f"{platform.system()} {platform.machine()}, {cores} cores"),
+        Finding(
+            "memory",
+            "ok" if enough else "note",
+            f"{memory.available / GB:.1f} of {memory.total / GB:.1f} GB available",
+            "" if enough else "Close other programs: a chat model needs about 2 GB.",
+        ),
+        Finding("python", "ok", f"{platform.python_version()} at {sys.executable}"),
+    )
+
+
+def _configuration(file: Path | None) -> tuple[Config, Finding]:
+    try:
+        config = load_config(file)
+    except ConfigError as error:
+        step = "Correct the setting; docs/configuration.md lists them all."
+        return Config(), Finding("configuration", "fail", str(error), step)
+    detail = f"{config.chat_model} on {config.chat_engine}, {config.slots} slots"
+    return config, Finding("configuration", "ok", detail)
+
+
+def _engine(name: str, configured: str) -> Finding:
+    subject = f"engine {name}"
+    missing = [dist for module, dist in _ENGINES[name] if not _is_importable(module)]
+    if not missing:
+        versions = [f"{dist} {metadata.version(dist)}" for _, dist in _ENGINES[name]]
+        return Finding(subject, "ok", ", ".join(versions))
+    detail = f"{' and '.join(missing)} not installed"
+    if name != configured:
+        return Finding(subject, "note", f"{detail} (not needed)")
+    step = f"{sys.executable} -m pip install 'plait[{name}]', or set another chat_engine"
+    return Finding(subject, "fail", detail, step)
+
+
+def _is_importable(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def _openblas(configured: str) -> tuple[Finding, ...]:
+    if not sys.platform.startswith("linux") or not _is_importable("mlx"):
+        return ()
+    found = ctypes.util.find_library("openblas")
+    if found is not None:
+        return (Finding("openblas", "ok", f"{found}, which makes mlx fast on this CPU"),)
+    step = "apt install libopenblas0-pthread" if configured == "mlx" else ""
+    detail = "not installed; mlx is many times slower on a Linux CPU without it"
+    return (Finding("openblas", "note", detail, step),)
+
+
+def _models(store: ModelStore, config: Config) -> tuple[Finding, ...]:
+    installed = store.installed()
+    findings = [_verified(store, model.name) for model in installed]
+    wanted = config.chat_model
+    if config.chat_engine != "scripted" and store.find(wanted) is None:
+        step = f"plait models pull {wanted} (plait serve does it too)"
+        findings.append(Finding(f"model {wanted}", "note", "not installed", step))
+    return tuple(findings)
+
+
+def _verified(store: ModelStore, name: str) -> Finding:
+    subject = f"model {name}"
+    try:
+        model = store.verify(name)
+    except ModelDamaged as error:
+        return Finding(subject, "fail", error.message, error.next_step)
+    except StoreError as error:  # removed meanwhile
+        return Finding(subject, "note", error.message, error.next_step)
+    forms = [form for form, path in (("gguf", model.gguf), ("mlx", model.mlx)) if path is not None]
+    return Finding(subject, "ok", f"{' and '.join(forms)}, every byte verified")
+
+
+def _disk() -> Finding:
+    root = default_root()
+    existing = next(path for path in (root, *root.parents) if path.exists())
+    free = shutil.disk_usage(existing).free
+    enough = free >= _LEAST_DISK_BYTES
+    step = "" if enough else "Free some room, or point PLAIT_HOME at another disk."
+    return Finding("disk", "ok" if enough else "note", f"{free / GB:.1f} GB free in {root}", step)
+
+
+def _port(config: Config) -> Finding:
+    try:
+        with bind(config.host, config.port) as listening:
+            listen(listening, config.host, config.port)
+            port = listening.getsockname()[1]
+    except PortUnavailable as error:
+        return Finding("port", "note", str(error))
+    return Finding(
+        "port", "ok", f"free; the playground will be {playground_url(config.host, port)}"
+    )
+
+
+def _browser() -> Finding:
+    found = next(filter(None, map(shutil.which, _BROWSERS)), None)
+    if found is None and sys.platform == "darwin":
+        found = next((n for n in _MAC_BROWSERS if Path(f"/Applications/{n}.app").exists()), None)
+    if found is None:
+        return Finding("browser", "note", "none found here; any browser that reaches the port does")
+    return Finding("browser", "ok", found)

@@ -1,0 +1,65 @@
+"""The socket the server listens on: bound early, so that a taken port is said before a download.
+
+Binding and listening are two steps: until `listen` a client is refused instead of left waiting
+while a model is fetched. Does NOT know: HTTP, configuration.
+"""
+
+from __future__ import annotations
+
+import errno
+import socket
+
+
+class PortUnavailable(Exception):
+    """The address cannot be listened on; the message says what to do."""
+
+
+def playground_url(host: str, port: int) -> str:
+    """Where a browser on this machine finds the playground."""
+    wildcard = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
+    shown = wildcard.get(host, f"[{host}]" if ":" in host else host)
+    return f"http://{shown}:{port}/"
+
+
+def bind(host: str, port: int) -> socket.socket:
+    """A bound socket that does not listen yet. Raises PortUnavailable."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
+        )[0]
+        listening = socket.socket(family, kind, protocol)
+    except OSError as error:  # also gaierror
+        raise _unavailable(host, port, error) from error
+    try:
+        # A restart must not wait for the old connections' TIME_WAIT.
+        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listening.bind(address)
+    except OSError as error:
+        listening.close()
+        raise _unavailable(host, port, error) from error
+    return listening
+
+
+def listen(listening: socket.socket, host: str, port: int) -> None:
+    """Accept connections from now on. Raises PortUnavailable."""
+    try:
+        listening.listen(socket.SOMAXCONN)
+    except OSError as error:
+        raise _unavailable(host, port, error) from error
+
+
+def _unavailable(host: str, port: int, error: OSError) -> PortUnavailable:
+    where = f"{host}:{port}"
+    if error.errno == errno.EADDRINUSE:
+        return PortUnavailable(
+            f"port {port} on {host} is taken, perhaps by another plait. Stop that"
+            " program, or choose another port: plait serve --port 0 takes a free one."
+        )
+    if error.errno == errno.EACCES:
+        return PortUnavailable(
+            f"this user may not listen on {where}. Choose a port above 1023 with --port."
+        )
+    return PortUnavailable(
+        f"cannot listen on {where} ({error.strerror or error}). Use an address of this machine"
+        " with --host."
+    )
