@@ -116,9 +116,10 @@ class WorkerLoop:
         self._pending += self._mailbox.take_all(wait=asleep)
         self._apply_pending()
         self._cancel_flagged()
+        self._flush()  # answers do not wait for the step
         if not self._engine.idle:
             self._step()
-        self._flush()
+            self._flush()
 
     def _apply_pending(self) -> None:
         until = self._clock() + APPLY_SLICE_SECONDS
