@@ -37,7 +37,7 @@ from plait.wire.events import (
     StreamFaulted,
 )
 from plait.wire.frames import VERSION, BinaryKind, Undecodable, decode_binary
-from plait.wire.input import InputPort, input_mistake, port_for
+from plait.wire.input import InputPort, input_mistake, one_input_needed, port_for
 from plait.wire.messages import (
     Ack,
     Cancel,
@@ -203,13 +203,13 @@ class Connection:
         return [EndReceived(id)]
 
     def _receive_input(self, message: Input, stream: LiveStream) -> list[ConnectionEvent]:
-        if (message.text is None) == (message.texts is None):
-            mistake: PlaitError | None = InvalidMessage(
-                "input: exactly one of text (synthesize) and texts (embed) is needed.", param="text"
-            )
+        if message.text is not None and message.texts is not None:
+            mistake: InvalidRequest | None = one_input_needed(stream.port, given=True)
+        elif message.text is None and message.texts is None:
+            mistake = one_input_needed(stream.port, given=False)
         else:
-            port = InputPort.TEXTS if message.text is None else InputPort.TEXT
-            mistake = input_mistake(stream.method, stream.port, port)
+            came = InputPort.TEXTS if message.text is None else InputPort.TEXT
+            mistake = input_mistake(stream.method, stream.port, came)
         if mistake is not None:
             return self._fault(message.id, stream, mistake)
         return [InputReceived(message.id, message.text, message.texts)]

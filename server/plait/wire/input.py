@@ -44,3 +44,12 @@ def input_mistake(method: str, port: InputPort, came: InputPort) -> InvalidReque
         f"this {method} stream takes {port.value} as input, not {came.value}.",
         param="type" if came is InputPort.AUDIO else came.value,
     )
+
+
+def one_input_needed(port: InputPort, *, given: bool) -> InvalidRequest:
+    """An `input` with both text and texts (`given`), or with neither; names the wrong one."""
+    wrong = "texts" if (port is InputPort.TEXTS) != given else "text"
+    return InvalidRequest(
+        f"{wrong}: input takes exactly one of text (for synthesize) and texts (for embed).",
+        param=wrong,
+    )
