@@ -28,7 +28,7 @@ def bind(host: str, port: int) -> socket.socket:
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
         listening = socket.socket(family, kind, protocol)
-    except OSError as error:  # also gaierror
+    except (OSError, UnicodeError) as error:  # gaierror, and names that are none
         raise _unavailable(host, port, error) from error
     try:
         # A restart must not wait for the old connections' TIME_WAIT.
@@ -48,18 +48,19 @@ def listen(listening: socket.socket, host: str, port: int) -> None:
         raise _unavailable(host, port, error) from error
 
 
-def _unavailable(host: str, port: int, error: OSError) -> PortUnavailable:
+def _unavailable(host: str, port: int, error: OSError | UnicodeError) -> PortUnavailable:
     where = f"{host}:{port}"
-    if error.errno == errno.EADDRINUSE:
+    number = getattr(error, "errno", None)
+    if number == errno.EADDRINUSE:
         return PortUnavailable(
             f"port {port} on {host} is taken, perhaps by another plait. Stop that"
             " program, or choose another port: plait serve --port 0 takes a free one."
         )
-    if error.errno == errno.EACCES:
+    if number == errno.EACCES:
         return PortUnavailable(
             f"this user may not listen on {where}. Choose a port above 1023 with --port."
         )
     return PortUnavailable(
-        f"cannot listen on {where} ({error.strerror or error}). Use an address of this machine"
+        f"cannot listen on {where} ({getattr(error, 'strerror', None) or error}). Use an address of this machine"
         " with --host."
     )

@@ -1,0 +1,95 @@
+"""The doctor: facts with a next step, healthy or not, readable by people and programs."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import sys
+from pathlib import Path
+
+import pytest
+
+from plait import cli, doctor
+from plait.models import ModelStore
+from tests.models.tiny import write_gguf
+
+
+@pytest.fixture(autouse=True)
+def store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModelStore:
+    for name in [name for name in os.environ if name.startswith("PLAIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PLAIT_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    return ModelStore()
+
+
+def finding(report: doctor.Report, subject: str) -> doctor.Finding:
+    return next(f for f in report.findings if f.subject == subject)
+
+
+def test_a_machine_without_models_is_told_to_pull_one() -> None:
+    report = doctor.examine()
+
+    model = finding(report, "model smollm2-135m-instruct")
+    assert model.status == "note"
+    assert model.next_step.startswith("plait models pull smollm2-135m-instruct")
+    assert model.next_step in report.next_steps
+
+
+def test_an_installed_model_is_verified(tmp_path: Path, store: ModelStore) -> None:
+    path = write_gguf(tmp_path / "tiny.gguf")
+    (tmp_path / "plait.toml").write_text('chat_model = "./tiny.gguf"')
+    store.ensure("./tiny.gguf", "llamacpp")
+
+    assert finding(doctor.examine(), "model tiny").status == "ok"
+    with path.open("r+b") as file:
+        file.write(b"XXXX")
+    report = doctor.examine()
+
+    assert finding(report, "model tiny").status == "fail"
+    assert not report.healthy
+
+
+def test_a_wrong_setting_is_a_finding_and_comes_first(tmp_path: Path) -> None:
+    (tmp_path / "plait.toml").write_text("prot = 1")
+
+    report = doctor.examine()
+
+    assert "Did you mean 'port'" in finding(report, "configuration").detail
+    assert report.next_steps[0].startswith("Correct the setting")
+    assert "plait serve" not in report.next_steps
+
+
+def test_a_taken_port_is_noted(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        (tmp_path / "plait.toml").write_text(f"port = {taken.getsockname()[1]}")
+
+        assert "is taken" in finding(doctor.examine(), "port").detail
+
+
+def test_engines_are_found_without_importing_them() -> None:
+    before = {"mlx", "mlx_lm", "xllamacpp"} & set(sys.modules)
+
+    report = doctor.examine()
+
+    assert finding(report, "engine llamacpp").subject
+    assert {"mlx", "mlx_lm", "xllamacpp"} & set(sys.modules) == before
+
+
+def test_the_json_report_says_what_the_text_says(capsys: pytest.CaptureFixture[str]) -> None:
+    code = cli.main(["doctor", "--json"])
+    report = json.loads(capsys.readouterr().out)
+    cli.main(["doctor"])
+    text = capsys.readouterr().out
+
+    assert (code == 0) is report["healthy"]
+    for entry in report["findings"]:
+        assert f"{entry['status']:<5} {entry['subject']}" in text
+    assert text.rstrip().endswith(report["next_steps"][-1])
+
+
+def test_an_unhealthy_machine_exits_with_1(tmp_path: Path) -> None:
+    (tmp_path / "plait.toml").write_text("port = 'x'")
+
+    assert cli.main(["doctor"]) == cli.EXIT_FAILED
