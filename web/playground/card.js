@@ -1,0 +1,273 @@
+/**
+ * One chat as a card: prompt, streaming text, figures, and a footer that is Stop while it runs and the
+ * receipt afterwards, in the same place and of the same height. Text only ever grows by text nodes.
+ */
+
+import { isRunning, tokenRate } from "./chats.js";
+import { h, icon, iconButton, setIcon, setText } from "./dom.js";
+import { formatCount, formatMs, ordinal, plural, streamHue } from "./format.js";
+
+/** @import { Chat, Chats } from "./chats.js" */
+
+/** A block closes at the first line break after this many characters: only the last one is laid out anew. */
+const BLOCK_CHARS = 600;
+const NEAR_BOTTOM = 32;
+
+const STATE_TEXT = {
+  pending: "waiting",
+  streaming: "streaming",
+  stopping: "stopping",
+  completed: "done",
+  cancelled: "stopped",
+  errored: "failed",
+};
+
+export class Card {
+  #follow = true;
+  /** @type {HTMLElement | null} */
+  #block = null;
+  #blockChars = 0;
+  #drawnState = "";
+
+  /** @param {Chat} chat @param {Chats} chats */
+  constructor(chat, chats) {
+    this.chat = chat;
+    this.id = h("span", { class: "card-id" });
+    this.state = h("span", { class: "card-state" });
+    this.again = iconButton("retry", "Ask again", () => chats.retry(chat), {
+      "data-testid": "again",
+    });
+    this.remove = iconButton("close", "Remove this answer", () => chats.remove(chat));
+    this.text = h("div", {
+      class: "card-text",
+      "data-testid": "stream-text",
+      "aria-label": "Answer",
+      tabindex: "0",
+      onscroll: () => this.#scrolled(),
+    });
+    this.waiting = h("p", { class: "card-waiting" });
+    this.latest = h(
+      "button",
+      { type: "button", class: "card-latest", hidden: true, onclick: () => this.#toLatest() },
+      icon("down"),
+      "Latest",
+    );
+    this.first = h("span", { title: "From sending to the first token" });
+    this.rate = h("span", { title: "Tokens per second since the first" });
+    this.count = h("span", { title: "Tokens so far" });
+    this.stop = h(
+      "button",
+      {
+        type: "button",
+        class: "button stop",
+        "data-testid": "stop",
+        onclick: () => chats.stop(chat),
+      },
+      icon("stop"),
+      h("span", {}, "Stop"),
+      h("kbd", {}, "Esc"),
+    );
+    this.receiptIcon = icon("check");
+    this.receiptText = h("span");
+    this.receipt = h(
+      "p",
+      { class: "receipt", "data-testid": "receipt" },
+      this.receiptIcon,
+      this.receiptText,
+    );
+    this.retry = h(
+      "button",
+      {
+        type: "button",
+        class: "button small",
+        "data-testid": "retry",
+        onclick: () => chats.retry(chat),
+      },
+      icon("retry"),
+      "Retry",
+    );
+    this.footer = h("footer", { class: "card-foot" }, this.stop, this.receipt, this.retry);
+    this.element = h(
+      "article",
+      {
+        class: "card",
+        "data-testid": "stream-card",
+        "aria-label": `Answer ${chat.key}`,
+        onfocusin: () => chats.focus(chat),
+        onpointerdown: () => chats.focus(chat),
+      },
+      h(
+        "header",
+        { class: "card-head" },
+        h("span", { class: "dot" }),
+        this.id,
+        this.state,
+        this.again,
+        this.remove,
+      ),
+      h("p", { class: "card-prompt", title: chat.ask.prompt }, chat.ask.prompt),
+      h("div", { class: "card-body" }, this.text, this.waiting, this.latest),
+      h("div", { class: "card-figures" }, this.first, this.rate, this.count),
+      this.footer,
+    );
+  }
+
+  /** What changes with the state or the focus. @param {boolean} focused */
+  renderState(focused) {
+    const { chat, element } = this;
+    element.dataset.focused = String(focused);
+    const key = `${chat.state}/${chat.attempt}/${chat.stream?.id}`;
+    if (key === this.#drawnState) return;
+    this.#drawnState = key;
+    const running = isRunning(chat);
+    element.dataset.state = chat.state;
+    if (chat.trouble) element.dataset.reason = chat.trouble.code;
+    else delete element.dataset.reason;
+    if (chat.stream) {
+      element.dataset.streamId = String(chat.stream.id);
+      element.style.setProperty("--hue", String(streamHue(chat.stream.id)));
+    }
+    setText(this.id, chat.stream ? `#${chat.stream.id}` : "");
+    setText(this.state, chat.trouble?.lost ? "lost" : STATE_TEXT[chat.state]);
+    this.text.setAttribute("aria-busy", String(running));
+    this.#renderFooter(running);
+    this.renderText();
+  }
+
+  /** @param {boolean} running */
+  #renderFooter(running) {
+    const { chat, stop, receipt, retry, again, remove } = this;
+    const hadFocus = this.footer.contains(document.activeElement);
+    stop.hidden = !running;
+    stop.disabled = chat.state === "stopping";
+    setText(
+      /** @type {Element} */ (stop.children[1]),
+      chat.state === "stopping" ? "Stopping" : "Stop",
+    );
+    remove.hidden = running;
+    receipt.hidden = running;
+    retry.hidden = chat.state !== "errored";
+    again.hidden = running || chat.state === "errored";
+    if (running) return;
+    const { tone, mark, text } = endingOf(chat);
+    receipt.dataset.tone = tone;
+    setIcon(this.receiptIcon, mark);
+    setText(this.receiptText, text);
+    receipt.title = text;
+    if (hadFocus) this.text.focus({ preventScroll: true }); // the button that had it is gone
+  }
+
+  /** What changes with every item; cheap, at most once a frame. */
+  renderText() {
+    const { chat } = this;
+    if (chat.unread.length > 0 && chat.state !== "stopping")
+      this.#append(chat.unread.splice(0).join(""));
+    const waiting = chat.state === "pending";
+    this.waiting.hidden = !waiting;
+    if (waiting) setText(this.waiting, waitingText(chat));
+    this.text.classList.toggle("stale", chat.stale);
+    const rate = tokenRate(chat);
+    setText(
+      this.first,
+      chat.firstAt === null ? "" : `first ${formatMs(chat.firstAt - chat.sentAt)}`,
+    );
+    setText(this.rate, rate === null ? "" : `${rate.toFixed(rate < 10 ? 1 : 0)} tok/s`);
+    setText(this.count, chat.items > 0 ? `${formatCount(chat.tokens ?? chat.items)} tok` : "");
+  }
+
+  /** Scrolling last, in one pass over all cards: reading heights between writes would lay out twice. */
+  keepUp() {
+    if (this.#follow) this.text.scrollTop = this.text.scrollHeight;
+  }
+
+  /** @param {string} text */
+  #append(text) {
+    if (this.chat.stale) {
+      this.chat.stale = false;
+      this.text.replaceChildren();
+      this.#block = null;
+    }
+    let rest = text;
+    while (rest) {
+      if (!this.#block) this.#openBlock();
+      const node = /** @type {Text} */ (/** @type {HTMLElement} */ (this.#block).firstChild);
+      const cut = this.#blockChars + rest.length > BLOCK_CHARS ? rest.indexOf("\n") + 1 : 0;
+      const part = cut > 0 ? rest.slice(0, cut) : rest;
+      node.appendData(part);
+      this.#blockChars += part.length;
+      rest = rest.slice(part.length);
+      if (cut > 0) this.#block = null; // a line break at a block's end draws no empty line
+    }
+  }
+
+  #openBlock() {
+    this.#block = h("div", { class: "block" }, document.createTextNode(""));
+    this.#blockChars = 0;
+    this.text.append(this.#block);
+  }
+
+  #scrolled() {
+    const { scrollTop, clientHeight, scrollHeight } = this.text;
+    this.#follow = scrollTop + clientHeight >= scrollHeight - NEAR_BOTTOM;
+    this.latest.hidden = this.#follow || !isRunning(this.chat);
+  }
+
+  #toLatest() {
+    this.#follow = true;
+    this.latest.hidden = true;
+    this.keepUp();
+  }
+}
+
+/** @param {Chat} chat */
+function waitingText(chat) {
+  const queue = chat.stream?.queue;
+  if (!queue) return "Sent";
+  if (queue.phase === "loading")
+    return queue.percent === undefined
+      ? "Loading the model"
+      : `Loading the model, ${Math.round(queue.percent)} %`;
+  if (queue.phase === "preparing") return "Reading the prompt";
+  const eta = queue.etaMs === undefined ? "" : ` · about ${formatMs(queue.etaMs)}`;
+  return queue.position === 0
+    ? `Next in line${eta}`
+    : `${ordinal(queue.position + 1)} in line${eta}`;
+}
+
+/** @param {Chat} chat @returns {{ tone: string, mark: string, text: string }} */
+function endingOf(chat) {
+  if (chat.trouble) {
+    const kept = chat.trouble.lost && chat.items > 0 ? " The text so far is kept." : "";
+    return { tone: "bad", mark: "alert", text: `${chat.trouble.message}${kept}` };
+  }
+  if (chat.receipt) return receiptOf(chat.receipt);
+  const seconds = chat.endedAt === null ? "" : ` in ${formatMs(chat.endedAt - chat.sentAt)}`;
+  const why = chat.finishReason === "length" ? " · reached its token limit" : "";
+  return { tone: "plain", mark: "check", text: `done${seconds}${why}` };
+}
+
+const STOPPED_BY = {
+  deadline: "its deadline passed",
+  slow: "the page read too slowly",
+  disconnect: "the connection went",
+  shutdown: "the server is shutting down",
+};
+
+/** Nothing here but what the terminal said. @param {import("../sdk/types.d.ts").Cancel} receipt */
+function receiptOf({ by, released, stopMs, wasted }) {
+  if (!released) {
+    return {
+      tone: "warn",
+      mark: "alert",
+      text: "stopped · release not confirmed within 100 ms, so the slot still counts as taken",
+    };
+  }
+  const took = stopMs === null ? "stopped" : `stopped in ${formatMs(stopMs)}`;
+  const tokens = wasted?.tokens ?? (by === null ? 0 : null);
+  const waste = tokens === null ? "" : ` · ${plural(tokens, "token")} wasted`;
+  const text = `${took}${waste} · slot and cache released`;
+  const reason = STOPPED_BY[/** @type {keyof typeof STOPPED_BY} */ (by)];
+  return reason
+    ? { tone: "warn", mark: "alert", text: `${reason} · ${text}` }
+    : { tone: "good", mark: "check", text };
+}

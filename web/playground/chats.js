@@ -1,0 +1,282 @@
+/**
+ * The chats of this page: ask, read, stop, retry. State only; panels draw it. Everything here goes
+ * through the public SDK, and a receipt holds only what the server's terminal said.
+ *
+ * @typedef {"pending" | "streaming" | "stopping" | "completed" | "cancelled" | "errored"} ChatState
+ *
+ * @typedef {object} Ask
+ * @property {string} prompt
+ * @property {string} [system]
+ * @property {string} [model]
+ * @property {number} [maxTokens]
+ * @property {number} [temperature]
+ * @property {number} [seed]
+ *
+ * @typedef {object} Trouble
+ * @property {string} code
+ * @property {string} message
+ * @property {boolean} lost  the connection went, so what was received is all there is
+ *
+ * @typedef {object} Chat
+ * @property {number} key  of the card; survives a retry
+ * @property {Ask} ask
+ * @property {ChatState} state
+ * @property {number} attempt
+ * @property {import("../sdk/types.d.ts").Stream<import("../sdk/types.d.ts").ChatDelta> | null} stream
+ * @property {string[]} unread  deltas not drawn yet
+ * @property {boolean} stale  the drawn text is a previous attempt's; cleared with the next delta
+ * @property {number} items
+ * @property {number} sentAt
+ * @property {number | null} firstAt
+ * @property {number | null} lastAt
+ * @property {number | null} endedAt
+ * @property {number | null} tokens  the server's count, once it has said so
+ * @property {string | null} finishReason
+ * @property {import("../sdk/types.d.ts").Cancel | null} receipt
+ * @property {Trouble | null} trouble
+ */
+
+const MAX_CHATS = 24;
+const MAX_STOP_TIMES = 20;
+const LOST = new Set(["connection_lost", "connection_failed", "connection_closed"]);
+
+/** @param {Chat} chat */
+export function isRunning(chat) {
+  return chat.state === "pending" || chat.state === "streaming" || chat.state === "stopping";
+}
+
+/** Tokens per second between first and last item; null before there are two. @param {Chat} chat */
+export function tokenRate(chat) {
+  if (chat.firstAt === null || chat.lastAt === null || chat.items < 2) return null;
+  const seconds = (chat.lastAt - chat.firstAt) / 1000;
+  return seconds > 0.05 ? ((chat.tokens ?? chat.items) - 1) / seconds : null;
+}
+
+export class Chats {
+  #store;
+  #client;
+  #announce;
+  #onEdge;
+  #nextKey = 1;
+
+  /**
+   * @param {import("./store.js").Store} store
+   * @param {() => import("../sdk/types.d.ts").Plait} client
+   * @param {(text: string) => void} announce
+   * @param {() => void} onEdge  a stream started or ended: counters are worth reading now
+   */
+  constructor(store, client, announce, onEdge) {
+    this.#store = store;
+    this.#client = client;
+    this.#announce = announce;
+    this.#onEdge = onEdge;
+  }
+
+  /** @param {Ask} ask @param {number} copies */
+  ask(ask, copies = 1) {
+    for (let copy = 0; copy < copies; copy += 1) {
+      // Same question, another seed: copies that say the same would show nothing.
+      const own = ask.seed === undefined ? ask : { ...ask, seed: ask.seed + copy };
+      const chat = blankChat(this.#nextKey, own);
+      this.#nextKey += 1;
+      this.#store.state.chats.push(chat);
+      this.#store.state.focusedKey = chat.key;
+      this.#run(chat);
+    }
+    this.#trim();
+    this.#store.changed("chats");
+  }
+
+  /** @param {Chat} chat */
+  retry(chat) {
+    if (isRunning(chat)) return;
+    Object.assign(chat, {
+      ...blankChat(chat.key, chat.ask),
+      attempt: chat.attempt + 1,
+      stale: true,
+    });
+    this.#store.state.focusedKey = chat.key;
+    this.#run(chat);
+    this.#store.changed("chats");
+  }
+
+  /** Freezes the text in this tick; the receipt comes with the terminal. @param {Chat} chat */
+  stop(chat) {
+    if (!chat.stream || chat.state === "stopping" || !isRunning(chat)) return;
+    chat.state = "stopping";
+    this.#store.changed("chats", "text");
+    const attempt = chat.attempt;
+    chat.stream.cancel().then((receipt) => {
+      if (chat.attempt === attempt && chat.state === "stopping") this.#stopped(chat, receipt);
+    });
+    this.#store.flush();
+  }
+
+  stopAll() {
+    for (const chat of this.#store.state.chats) this.stop(chat);
+  }
+
+  /** The chat Esc means: the focused one if it runs, else the newest that does. */
+  focused() {
+    const running = this.#store.state.chats.filter(
+      (chat) => isRunning(chat) && chat.state !== "stopping",
+    );
+    return (
+      running.find((chat) => chat.key === this.#store.state.focusedKey) ?? running.at(-1) ?? null
+    );
+  }
+
+  /** @param {Chat} chat */
+  focus(chat) {
+    if (this.#store.state.focusedKey === chat.key) return;
+    this.#store.state.focusedKey = chat.key;
+    this.#store.changed("chats");
+  }
+
+  /** @param {Chat} chat */
+  remove(chat) {
+    if (isRunning(chat)) return;
+    this.#store.state.chats = this.#store.state.chats.filter((other) => other !== chat);
+    this.#store.changed("chats");
+  }
+
+  clearFinished() {
+    this.#store.state.chats = this.#store.state.chats.filter(isRunning);
+    this.#store.changed("chats");
+  }
+
+  /** @param {Chat} chat */
+  #run(chat) {
+    const { prompt, system, ...params } = chat.ask;
+    const messages = [{ role: "user", content: prompt }];
+    if (system) messages.unshift({ role: "system", content: system });
+    let stream;
+    try {
+      stream = this.#client().llm.chatStream({ ...params, messages });
+    } catch (error) {
+      this.#failed(chat, error);
+      return;
+    }
+    chat.stream = stream;
+    void this.#read(chat, stream, chat.attempt);
+  }
+
+  /**
+   * @param {Chat} chat
+   * @param {NonNullable<Chat["stream"]>} stream
+   * @param {number} attempt
+   */
+  async #read(chat, stream, attempt) {
+    try {
+      for await (const delta of stream) {
+        if (delta.content) this.#received(chat, delta.content);
+      }
+      const end = await stream.done;
+      if (chat.attempt === attempt && chat.state !== "stopping") this.#completed(chat, end);
+    } catch (error) {
+      if (chat.attempt !== attempt || chat.state === "stopping") return; // stop() has the word
+      const end = await stream.done;
+      if (end.state === "cancelled") this.#stopped(chat, end);
+      else this.#failed(chat, error, end);
+    }
+  }
+
+  /** A frame of this stream arrived; its state may have moved. @param {number} id */
+  noticeFrame(id) {
+    const chat = this.#store.state.chats.find((other) => other.stream?.id === id);
+    if (chat?.stream?.state === "streaming" && chat.state === "pending") this.#started(chat);
+    else if (chat?.state === "pending") this.#store.changed("text");
+  }
+
+  /** @param {Chat} chat */
+  #started(chat) {
+    chat.state = "streaming";
+    this.#store.changed("chats");
+    this.#announce(`Answer ${chat.key} started.`);
+    this.#onEdge();
+  }
+
+  /** @param {Chat} chat @param {string} content */
+  #received(chat, content) {
+    if (chat.state === "stopping") return;
+    if (chat.state === "pending") this.#started(chat);
+    const now = performance.now();
+    chat.firstAt ??= now;
+    chat.lastAt = now;
+    chat.items += 1;
+    chat.unread.push(content);
+    this.#store.changed("text");
+  }
+
+  /** @param {Chat} chat @param {import("../sdk/types.d.ts").End} end */
+  #completed(chat, end) {
+    this.#ended(chat, "completed", end.usage);
+    if (end.state === "completed") chat.finishReason = end.finishReason ?? null;
+    this.#announce(`Answer ${chat.key} finished.`);
+  }
+
+  /** @param {Chat} chat @param {import("../sdk/types.d.ts").Cancel} receipt */
+  #stopped(chat, receipt) {
+    this.#ended(chat, "cancelled", receipt.usage);
+    chat.receipt = receipt;
+    const { stopTimes } = this.#store.state;
+    if (receipt.stopMs !== null && receipt.by === "client") stopTimes.push(receipt.stopMs);
+    if (stopTimes.length > MAX_STOP_TIMES) stopTimes.shift();
+    const took = receipt.stopMs === null ? "" : ` in ${Math.round(receipt.stopMs)} milliseconds`;
+    this.#announce(`Answer ${chat.key} stopped${took}.`);
+  }
+
+  /**
+   * @param {Chat} chat
+   * @param {any} error  a PlaitError, or what the browser threw
+   * @param {import("../sdk/types.d.ts").End} [end]
+   */
+  #failed(chat, error, end) {
+    const code = String(error?.code ?? "internal");
+    this.#ended(chat, "errored", end?.usage ?? null);
+    chat.trouble = { code, message: String(error?.message ?? error), lost: LOST.has(code) };
+    this.#announce(`Answer ${chat.key} failed: ${chat.trouble.message}`);
+  }
+
+  /**
+   * @param {Chat} chat
+   * @param {ChatState} state
+   * @param {import("../sdk/types.d.ts").Usage | null} usage
+   */
+  #ended(chat, state, usage) {
+    chat.state = state;
+    chat.endedAt = performance.now();
+    chat.tokens = usage?.completionTokens ?? null;
+    this.#store.changed("chats", "text");
+    this.#onEdge();
+  }
+
+  #trim() {
+    const { chats } = this.#store.state;
+    const finished = chats.filter((chat) => !isRunning(chat));
+    const excess = new Set(finished.slice(0, Math.max(0, chats.length - MAX_CHATS)));
+    if (excess.size > 0) this.#store.state.chats = chats.filter((chat) => !excess.has(chat));
+  }
+}
+
+/** @param {number} key @param {Ask} ask @returns {Chat} */
+function blankChat(key, ask) {
+  return {
+    key,
+    ask,
+    state: "pending",
+    attempt: 0,
+    stream: null,
+    unread: [],
+    stale: false,
+    items: 0,
+    sentAt: performance.now(),
+    firstAt: null,
+    lastAt: null,
+    endedAt: null,
+    tokens: null,
+    finishReason: null,
+    receipt: null,
+    trouble: null,
+  };
+}

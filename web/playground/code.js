@@ -1,0 +1,54 @@
+/**
+ * The code tab: the file a test runs is the text shown, with the import as another page would write it.
+ */
+
+import { copyButton, h } from "./dom.js";
+
+/** @param {string} name  of a file in examples/ */
+export function codeView(name) {
+  const code = h("code");
+  let text = "";
+  const element = h(
+    "section",
+    { class: "code-view", "aria-label": "The same through the SDK" },
+    h(
+      "header",
+      {},
+      h("h2", {}, "The same through the SDK"),
+      copyButton("Copy the code", () => text),
+    ),
+    h("pre", { tabindex: "0" }, code),
+    h(
+      "p",
+      { class: "hint" },
+      "No build step and no dependency: any page this server serves, or whose origin its configuration allows, can import it.",
+    ),
+  );
+  const load = async () => {
+    if (text) return;
+    try {
+      const response = await fetch(new URL(`examples/${name}.js`, import.meta.url));
+      if (!response.ok) throw new Error(`HTTP ${response.status}`);
+      text = (await response.text()).replace("../../sdk/", `${location.origin}/static/sdk/`);
+      code.replaceChildren(...colour(text));
+    } catch (error) {
+      code.textContent = `The example could not be loaded (${error instanceof Error ? error.message : error}). Open this tab again to retry.`;
+    }
+  };
+  return { element, load };
+}
+
+const TOKENS = /(\/\/[^\n]*)|("(?:[^"\\]|\\.)*")|\b(import|from|const|new|for|await|of)\b/g;
+
+/** Comments, strings and keywords in their own ink. @param {string} text */
+function colour(text) {
+  /** @type {(Node | string)[]} */
+  const parts = [];
+  let end = 0;
+  for (const match of text.matchAll(TOKENS)) {
+    const kind = match[1] ? "code-comment" : match[2] ? "json-text" : "json-key";
+    parts.push(text.slice(end, match.index), h("span", { class: kind }, match[0]));
+    end = match.index + match[0].length;
+  }
+  return [...parts, text.slice(end)];
+}

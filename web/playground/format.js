@@ -1,0 +1,54 @@
+/** Numbers as people read them, and the hue of a stream. Pure. */
+
+/** @param {number} ms */
+export function formatMs(ms) {
+  if (ms < 1) return `${ms.toFixed(1)} ms`;
+  if (ms < 1000) return `${Math.round(ms)} ms`;
+  return `${(ms / 1000).toFixed(ms < 10000 ? 2 : 1)} s`;
+}
+
+/** @param {number} bytes */
+export function formatBytes(bytes) {
+  if (bytes < 1024) return `${bytes} B`;
+  const units = ["KB", "MB", "GB", "TB"];
+  let value = bytes / 1024;
+  let unit = 0;
+  while (value >= 1024 && unit < units.length - 1) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
+}
+
+/** @param {number} n */
+export function formatCount(n) {
+  return Math.round(n).toLocaleString("en");
+}
+
+/** @param {number} n @param {string} one @param {string} [many] */
+export function plural(n, one, many = `${one}s`) {
+  return `${formatCount(n)} ${n === 1 ? one : many}`;
+}
+
+/** 1 → 1st. @param {number} n */
+export function ordinal(n) {
+  const tens = n % 100;
+  const suffix = tens > 10 && tens < 14 ? "th" : (["th", "st", "nd", "rd"][n % 10] ?? "th");
+  return `${n}${suffix}`;
+}
+
+/** Wall time of a frame, to the millisecond. @param {number} epochMs */
+export function formatClock(epochMs) {
+  const date = new Date(epochMs);
+  const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
+  const ms = String(date.getMilliseconds()).padStart(3, "0");
+  return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${ms}`;
+}
+
+/**
+ * Stable per id, and far from its neighbours': the golden angle. Cards, wire rows and slots share it.
+ * @param {number} id
+ */
+export function streamHue(id) {
+  return Math.round((id * 137.508 + 120) % 360);
+}

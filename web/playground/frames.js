@@ -1,0 +1,165 @@
+/**
+ * The frames the inspector remembers: bounded history, filters, and how a frame reads as text.
+ * State only; wire.js draws it.
+ *
+ * @typedef {object} Frame
+ * @property {number} n  running number, never reused
+ * @property {number} at  epoch milliseconds
+ * @property {"in" | "out"} direction
+ * @property {string} type
+ * @property {number | null} streamId
+ * @property {number} bytes
+ * @property {unknown} message  the JSON message, or null for a binary frame
+ * @property {BinaryHeader | null} header
+ *
+ * @typedef {{ kind: number, flags: number, id: number, seq: number, aux: number }} BinaryHeader
+ */
+
+/** Oldest go first. 4,000 frames of ordinary size are a few megabytes. */
+const MAX_FRAMES = 4000;
+const MAX_BYTES = 8 * 1024 * 1024;
+const SECRET = /^(resume_)?token$/;
+
+export class FrameLog {
+  /** @type {Frame[]} */
+  #frames = [];
+  /** @type {Frame[]} */
+  #shown = [];
+  #bytes = 0;
+  #next = 1;
+  /** @type {number | "connection" | null} */
+  #stream = null;
+  #text = "";
+  /** Ids seen, oldest first, for the filter's choices. @type {Set<number>} */
+  streams = new Set();
+  paused = false;
+  missed = 0;
+
+  /** Filtered frames, oldest first. */
+  get shown() {
+    return this.#shown;
+  }
+
+  get total() {
+    return this.#frames.length;
+  }
+
+  /** @param {import("../sdk/types.d.ts").FrameEvent} event */
+  add(event) {
+    if (this.paused) {
+      this.missed += 1;
+      return;
+    }
+    const frame = toFrame(event, this.#next);
+    this.#next += 1;
+    this.#frames.push(frame);
+    this.#bytes += frame.bytes;
+    if (frame.streamId !== null) this.streams.add(frame.streamId);
+    if (this.#matches(frame)) this.#shown.push(frame);
+    if (this.#frames.length > MAX_FRAMES || this.#bytes > MAX_BYTES) this.#forgetOldest();
+  }
+
+  /** @param {number | "connection" | null} stream @param {string} text */
+  filter(stream, text) {
+    this.#stream = stream;
+    this.#text = text.trim().toLowerCase();
+    this.#shown = this.#frames.filter((frame) => this.#matches(frame));
+  }
+
+  clear() {
+    this.#frames = [];
+    this.#shown = [];
+    this.#bytes = 0;
+    this.missed = 0;
+    this.streams.clear();
+  }
+
+  /** What is shown, one frame a line, for a bug report. */
+  asText() {
+    return this.#shown
+      .map(
+        (frame) =>
+          `${new Date(frame.at).toISOString()} ${frame.direction === "in" ? "<" : ">"} ${oneLine(frame)}`,
+      )
+      .join("\n");
+  }
+
+  /** A tenth at once, so that the shown list is not rebuilt for every frame. */
+  #forgetOldest() {
+    const drop = Math.ceil(this.#frames.length / 10);
+    for (const frame of this.#frames.splice(0, drop)) this.#bytes -= frame.bytes;
+    const first = this.#frames[0]?.n ?? this.#next;
+    this.#shown = this.#shown.filter((frame) => frame.n >= first);
+    this.streams = new Set(
+      this.#frames.flatMap((frame) => (frame.streamId === null ? [] : [frame.streamId])),
+    );
+  }
+
+  /** @param {Frame} frame */
+  #matches(frame) {
+    if (this.#stream === "connection" && frame.streamId !== null) return false;
+    if (typeof this.#stream === "number" && frame.streamId !== this.#stream) return false;
+    return this.#text === "" || oneLine(frame).toLowerCase().includes(this.#text);
+  }
+}
+
+/** @param {import("../sdk/types.d.ts").FrameEvent} event @param {number} n @returns {Frame} */
+function toFrame(event, n) {
+  const { direction, type, streamId, bytes } = event;
+  const at = performance.timeOrigin + event.time;
+  return {
+    n,
+    at,
+    direction,
+    type,
+    streamId,
+    bytes,
+    message: event.message ?? null,
+    header: event.header ?? null,
+  };
+}
+
+/** @param {Frame} frame */
+function oneLine(frame) {
+  return frame.header
+    ? `${frame.type} ${JSON.stringify(frame.header)}`
+    : JSON.stringify(frame.message, hideSecrets);
+}
+
+/**
+ * Pretty JSON, or a binary frame's header in hex with its fields named.
+ * @param {Frame} frame
+ */
+export function describe(frame) {
+  if (!frame.header) return JSON.stringify(frame.message, hideSecrets, 2);
+  const { kind, flags, id, seq, aux } = frame.header;
+  return [
+    hexHeader(frame.header),
+    "",
+    "version  1",
+    `kind     ${kind}  ${["", "audio_out", "audio_in", "rows"][kind] ?? "unknown"}`,
+    `flags    ${flags}`,
+    `stream   ${id}`,
+    `seq      ${seq}`,
+    `aux      ${aux}`,
+    `payload  ${frame.bytes - 16} bytes`,
+  ].join("\n");
+}
+
+/** @param {BinaryHeader} header */
+function hexHeader({ kind, flags, id, seq, aux }) {
+  const view = new DataView(new ArrayBuffer(16));
+  view.setUint8(0, 1);
+  view.setUint8(1, kind);
+  view.setUint16(2, flags, true);
+  view.setUint32(4, id, true);
+  view.setUint32(8, seq, true);
+  view.setUint32(12, aux, true);
+  const bytes = [...new Uint8Array(view.buffer)].map((byte) => byte.toString(16).padStart(2, "0"));
+  return `${bytes.slice(0, 8).join(" ")}\n${bytes.slice(8).join(" ")}`;
+}
+
+/** A copied frame ends up in bug reports. @param {string} key @param {unknown} value */
+function hideSecrets(key, value) {
+  return SECRET.test(key) && typeof value === "string" ? "(hidden)" : value;
+}

@@ -1,0 +1,82 @@
+/** The keyboard: one listener, one list, and the dialog that shows that list. */
+
+import { h, iconButton } from "./dom.js";
+
+/** @import { App } from "./main.js" */
+
+/** @param {App} app */
+export function installKeys(app) {
+  const help = createHelp(app);
+  document.addEventListener("keydown", (event) => {
+    if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
+    if (event.key === "Escape") stopByKey(app, event);
+    else if (!isTyping(event.target) && !event.ctrlKey && !event.metaKey && !event.altKey)
+      plainKey(app, event, help);
+  });
+  return { showHelp: () => help.showModal() };
+}
+
+/** @param {App} app @param {KeyboardEvent} event */
+function stopByKey({ chats }, event) {
+  if (event.shiftKey) {
+    chats.stopAll();
+    return;
+  }
+  const chat = chats.focused();
+  if (chat) chats.stop(chat);
+}
+
+/** @param {App} app @param {KeyboardEvent} event @param {HTMLDialogElement} help */
+function plainKey(app, event, help) {
+  const panel = app.panels[Number(event.key) - 1];
+  if (panel) app.showPanel(panel.name);
+  else if (event.key === "?") help.showModal();
+  else if (event.key === "w") app.wire.toggle();
+  else if (event.key === "/") app.focusPanel();
+  else return;
+  event.preventDefault();
+}
+
+/** @param {EventTarget | null} target */
+function isTyping(target) {
+  return (
+    target instanceof HTMLElement && target.matches("input:not([type=radio]), textarea, select")
+  );
+}
+
+/** @param {App} app */
+function createHelp(app) {
+  const keys = [
+    ["Ctrl ↵", "Send"],
+    ["Esc", "Stop the focused answer, else the newest"],
+    ["Shift Esc", "Stop all"],
+    ...app.panels.map(({ label }, index) => [String(index + 1), `Show ${label}`]),
+    ["/", "Write a prompt"],
+    ["w", "Open or close the wire drawer"],
+    ["?", "This list"],
+  ];
+  const dialog = h(
+    "dialog",
+    { class: "dialog", "aria-labelledby": "help-title" },
+    h(
+      "header",
+      {},
+      h("h2", { id: "help-title" }, "Keys"),
+      iconButton("close", "Close", () => dialog.close()),
+    ),
+    h(
+      "dl",
+      { class: "keys" },
+      ...keys.map(([key = "", what = ""]) =>
+        h(
+          "div",
+          {},
+          h("dt", {}, ...key.split(" ").map((part) => h("kbd", {}, part))),
+          h("dd", {}, what),
+        ),
+      ),
+    ),
+  );
+  document.body.append(dialog);
+  return dialog;
+}

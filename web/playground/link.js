@@ -1,0 +1,88 @@
+/**
+ * The page's one connection: makes the SDK client, keeps its state in the store, feeds the wire
+ * inspector, and asks for a token where the server wants one. The token lives in sessionStorage
+ * (this tab, until it closes), never in a URL. Knows no DOM.
+ */
+
+import { connect } from "../sdk/index.js";
+
+/** @import { FrameEvent, Plait, StateEvent, Welcome } from "../sdk/types.d.ts" */
+
+const TOKEN_KEY = "plait.token";
+
+export class Link {
+  #store;
+  #tokenRequired;
+  #onFrame;
+  #askToken;
+  /** @type {Plait | null} */
+  #client = null;
+
+  /**
+   * @param {import("./store.js").Store} store
+   * @param {boolean} tokenRequired
+   * @param {(frame: FrameEvent) => void} onFrame
+   * @param {(refused: boolean) => Promise<string>} askToken
+   */
+  constructor(store, tokenRequired, onFrame, askToken) {
+    this.#store = store;
+    this.#tokenRequired = tokenRequired;
+    this.#onFrame = onFrame;
+    this.#askToken = askToken;
+  }
+
+  /** @throws {Error} while the token is still being asked for */
+  client() {
+    if (!this.#client) throw new Error("Not connected yet: give the token, then send again.");
+    return this.#client;
+  }
+
+  async open(refused = false) {
+    const token = this.#tokenRequired ? await this.#token(refused) : undefined;
+    const client = connect(undefined, token === undefined ? {} : { token });
+    this.#client = client;
+    client.on("frame", this.#onFrame);
+    client.on("state", (event) => this.#noticeState(client, event));
+    client.models().catch(() => {}); // Opens the socket; how that went arrives as state.
+  }
+
+  /** @param {boolean} refused */
+  async #token(refused) {
+    const kept = refused ? null : sessionStorage.getItem(TOKEN_KEY);
+    const token = kept ?? (await this.#askToken(refused));
+    sessionStorage.setItem(TOKEN_KEY, token);
+    return token;
+  }
+
+  /** @param {Plait} client @param {StateEvent} event */
+  #noticeState(client, { state, error }) {
+    if (client !== this.#client) return;
+    const { connection } = this.#store.state;
+    connection.state = state;
+    connection.detail = detailOf(state, connection.wasOpen);
+    if (state === "open" && client.welcome) this.#noticeWelcome(client.welcome);
+    this.#store.changed("connection");
+    if (state === "closed" && error?.code === "unauthorized") {
+      this.#tokenRequired = true;
+      void this.open(true);
+    }
+  }
+
+  /** @param {Welcome} welcome */
+  #noticeWelcome(welcome) {
+    const { state } = this.#store;
+    state.connection.wasOpen = true;
+    const models = welcome.methods?.chat?.models ?? [];
+    state.models = models.map((model) =>
+      String(typeof model === "object" && model ? Reflect.get(model, "id") : model),
+    );
+  }
+}
+
+/** @param {string} state @param {boolean} wasOpen */
+function detailOf(state, wasOpen) {
+  if (state === "open" || state === "idle" || (state === "connecting" && !wasOpen)) return "";
+  if (state === "closed") return "The connection is closed. Reload the page to connect again.";
+  if (wasOpen) return "Connection lost. Text already received is kept; reconnecting.";
+  return "No answer from the server. Is plait serve still running? Trying again.";
+}

@@ -1,0 +1,138 @@
+/**
+ * Composition root of the page: makes the parts, hands each what it needs, shows the first panel.
+ * A panel is one file in panels/ with register(app); the rail and the number keys follow from that.
+ *
+ * @typedef {object} PanelView
+ * @property {() => void} [focus]  where typing starts
+ *
+ * @typedef {object} Panel
+ * @property {string} name
+ * @property {string} label
+ * @property {string} icon
+ * @property {(root: HTMLElement) => PanelView} mount
+ *
+ * @typedef {object} App
+ * @property {Store} store
+ * @property {Chats} chats
+ * @property {WireDrawer} wire
+ * @property {Panel[]} panels
+ * @property {(panel: Panel) => void} addPanel
+ * @property {(name: string) => void} showPanel
+ * @property {() => void} focusPanel
+ */
+
+import { Chats } from "./chats.js";
+import { h, setText } from "./dom.js";
+import { FrameLog } from "./frames.js";
+import { installKeys } from "./keys.js";
+import { Link } from "./link.js";
+import { MetricsReader } from "./metrics.js";
+import { register as registerChat } from "./panels/chat.js";
+import { register as registerMonitor } from "./panels/monitor.js";
+import { createRail } from "./rail.js";
+import { StatusBar } from "./status.js";
+import { Store } from "./store.js";
+import { askToken } from "./token.js";
+import { WireDrawer } from "./wire.js";
+
+const MAX_ANNOUNCEMENTS = 5;
+
+/** @param {string} id */
+function byId(id) {
+  const element = document.getElementById(id);
+  if (!element) throw new Error(`the page has no #${id}`);
+  return element;
+}
+
+/** Starts, stops and ends only: a screen reader cannot use every token. @param {string} text */
+function announce(text) {
+  const announcer = byId("announcer");
+  announcer.append(h("p", {}, text));
+  if (announcer.children.length > MAX_ANNOUNCEMENTS) announcer.firstElementChild?.remove();
+}
+
+/** @type {{ tokenRequired: boolean }} */
+const boot = JSON.parse(byId("boot").textContent ?? "{}");
+
+const store = new Store({
+  connection: { state: "idle", detail: "", wasOpen: false },
+  models: [],
+  chats: [],
+  focusedKey: null,
+  stopTimes: [],
+  sample: null,
+  history: [],
+  panel: "chat",
+});
+
+const log = new FrameLog();
+const metrics = new MetricsReader(store);
+const chats = new Chats(
+  store,
+  () => link.client(),
+  announce,
+  () => metrics.readSoon(),
+);
+const link = new Link(
+  store,
+  boot.tokenRequired,
+  (frame) => {
+    log.add(frame);
+    store.changed("wire");
+    // After the SDK has read the frame too: its listeners run before the stream sees the message.
+    if (frame.direction === "in" && frame.streamId !== null)
+      queueMicrotask(() => chats.noticeFrame(Number(frame.streamId)));
+  },
+  askToken,
+);
+
+const centre = byId("panel");
+/** @type {Map<string, { root: HTMLElement, view: PanelView }>} */
+const mounted = new Map();
+
+/** @type {App} */
+const app = {
+  store,
+  chats,
+  wire: new WireDrawer(store, log, byId("wire")),
+  panels: [],
+  addPanel: (panel) => app.panels.push(panel),
+  showPanel,
+  focusPanel: () => mounted.get(store.state.panel)?.view.focus?.(),
+};
+
+/** Panels are made when first shown and kept: a stream goes on while another panel is looked at. @param {string} name */
+function showPanel(name) {
+  const panel = app.panels.find((known) => known.name === name);
+  if (!panel) return;
+  if (!mounted.has(name)) {
+    const root = h("section", { class: "panel", "data-panel": name, "aria-label": panel.label });
+    centre.append(root);
+    mounted.set(name, { root, view: panel.mount(root) });
+  }
+  for (const [other, { root }] of mounted) root.hidden = other !== name;
+  store.state.panel = name;
+  store.changed("panel", "chats", "metrics");
+}
+
+function createBanner() {
+  const banner = h("p", { class: "banner", role: "alert", hidden: true, "data-testid": "banner" });
+  centre.prepend(banner);
+  store.subscribe(["connection"], () => {
+    const { detail } = store.state.connection;
+    setText(banner, detail);
+    banner.hidden = detail === "";
+  });
+}
+
+registerChat(app);
+registerMonitor(app);
+createBanner();
+const { showHelp } = installKeys(app);
+createRail(app, byId("rail"), showHelp);
+new StatusBar(store, byId("status"));
+app.wire.restore();
+showPanel("chat");
+app.focusPanel();
+metrics.start();
+void link.open();

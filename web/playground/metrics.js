@@ -1,0 +1,145 @@
+/**
+ * Reads the server's own counters: /metrics once a second while the page is visible, and right after
+ * a stream starts or ends, never two requests at once. A reading that fails is skipped; the
+ * connection state tells the reader what is wrong.
+ *
+ * @typedef {object} Sample
+ * @property {number} at  performance.now() of the reading
+ * @property {number} active
+ * @property {number} queued
+ * @property {number} slotsUsed
+ * @property {number} slots
+ * @property {number} kvBytes
+ * @property {number} wastedTokens
+ * @property {number | null} loopLagMs
+ * @property {number} connections
+ * @property {number} busySeconds
+ * @property {number} deadSeconds
+ * @property {{ sum: number, count: number }} release  seconds from cancel to confirmed release
+ * @property {{ sum: number, count: number }} wait  seconds in the queue
+ * @property {Record<string, number>} outcomes  streams ended since start, by outcome
+ */
+
+const PERIOD_MS = 1000;
+const HISTORY = 120;
+
+/**
+ * Prometheus text to `name → [{labels, value}]`.
+ * @param {string} text
+ */
+export function parseMetrics(text) {
+  /** @type {Map<string, { labels: Record<string, string>, value: number }[]>} */
+  const families = new Map();
+  for (const line of text.split("\n")) {
+    const match = /^([a-zA-Z_:][\w:]*)(?:\{(.*)\})?\s+(\S+)/.exec(line);
+    if (!match) continue;
+    const [, name = "", inside = "", value = ""] = match;
+    /** @type {Record<string, string>} */
+    const labels = {};
+    for (const [, key = "", text = ""] of inside.matchAll(/(\w+)="((?:[^"\\]|\\.)*)"/g))
+      labels[key] = text;
+    const series = families.get(name) ?? [];
+    series.push({ labels, value: Number(value) });
+    families.set(name, series);
+  }
+  return families;
+}
+
+/** @param {string} text @param {number} at @returns {Sample} */
+export function readSample(text, at) {
+  const families = parseMetrics(text);
+  const sum = (/** @type {string} */ name) =>
+    (families.get(name) ?? []).reduce((total, { value }) => total + value, 0);
+  const pair = (/** @type {string} */ name) => ({
+    sum: sum(`${name}_sum`),
+    count: sum(`${name}_count`),
+  });
+  /** @type {Record<string, number>} */
+  const outcomes = {};
+  for (const { labels, value } of families.get("plait_streams_total") ?? []) {
+    const outcome = labels.outcome ?? "other";
+    outcomes[outcome] = (outcomes[outcome] ?? 0) + value;
+  }
+  return {
+    at,
+    active: sum("plait_streams_active"),
+    queued: sum("plait_streams_queued"),
+    slotsUsed: sum("plait_slots_used"),
+    slots: sum("plait_slots"),
+    kvBytes: sum("plait_kv_bytes"),
+    wastedTokens: sum("plait_wasted_tokens_total"),
+    loopLagMs: readLag(families),
+    connections: sum("plait_connections"),
+    busySeconds: sum("plait_engine_busy_seconds_total"),
+    deadSeconds: sum("plait_engine_dead_seconds_total"),
+    release: pair("plait_cancel_release_seconds"),
+    wait: pair("plait_queue_wait_seconds"),
+    outcomes,
+  };
+}
+
+/** A gauge gives the last lag; a histogram only its mean. @param {ReturnType<typeof parseMetrics>} families */
+function readLag(families) {
+  const gauge = families.get("plait_loop_lag_seconds")?.[0];
+  if (gauge) return gauge.value * 1000;
+  const sum = families.get("plait_loop_lag_seconds_sum")?.[0]?.value;
+  const count = families.get("plait_loop_lag_seconds_count")?.[0]?.value;
+  return sum !== undefined && count ? (sum / count) * 1000 : null;
+}
+
+export class MetricsReader {
+  #store;
+  #inFlight = false;
+  #again = false;
+
+  /** @param {import("./store.js").Store} store */
+  constructor(store) {
+    this.#store = store;
+  }
+
+  start() {
+    setInterval(() => this.#tick(), PERIOD_MS);
+    document.addEventListener("visibilitychange", () => this.#tick());
+    this.readSoon();
+  }
+
+  #tick() {
+    if (document.visibilityState === "visible") this.readSoon();
+  }
+
+  /** Now, or once more right after the reading under way, which may have been too early. */
+  readSoon() {
+    if (this.#inFlight) this.#again = true;
+    else void this.#read();
+  }
+
+  async #read() {
+    this.#inFlight = true;
+    try {
+      const response = await fetch("/metrics", {
+        cache: "no-store",
+        signal: AbortSignal.timeout(5000),
+      });
+      if (response.ok) this.#take(readSample(await response.text(), performance.now()));
+    } catch {
+      // Server away or slow: the next tick tries again.
+    }
+    this.#inFlight = false;
+    if (!this.#again) return;
+    this.#again = false;
+    void this.#read();
+  }
+
+  /** @param {Sample} sample */
+  #take(sample) {
+    const { state } = this.#store;
+    state.sample = sample;
+    // Edge readings come in bursts; the charts want one per period.
+    const last = state.history.at(-1);
+    if (last && sample.at - last.at < PERIOD_MS / 2)
+      state.history[state.history.length - 1] = sample;
+    else state.history.push(sample);
+    if (state.history.length > HISTORY) state.history.shift();
+    this.#store.changed("metrics");
+  }
+}

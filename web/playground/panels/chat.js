@@ -1,0 +1,269 @@
+/** Chat: answers stream side by side, each with its own Stop; what stopping saved stands on the card. */
+
+import { Card } from "../card.js";
+import { Sparkline } from "../charts.js";
+import { isRunning } from "../chats.js";
+import { codeView } from "../code.js";
+import { createComposer } from "../composer.js";
+import { h, icon, setText } from "../dom.js";
+import { formatMs } from "../format.js";
+
+/** @import { App } from "../main.js" */
+
+const EXAMPLES = [
+  "Explain how a suspension bridge carries its load.",
+  "Write a short story about a lighthouse keeper.",
+  "List ten facts about the ocean, with reasons.",
+];
+const SHOWCASE = "Tell me a long story about a river that wanted to see the sea.";
+
+/** @param {App} app */
+export function register(app) {
+  app.addPanel({
+    name: "chat",
+    label: "Chat",
+    icon: "chat",
+    mount: (root) => new ChatPanel(app, root),
+  });
+}
+
+class ChatPanel {
+  #app;
+  /** @type {Map<number, Card>} */
+  #cards = new Map();
+
+  /** @param {App} app @param {HTMLElement} root */
+  constructor(app, root) {
+    this.#app = app;
+    const { store, chats } = app;
+    this.composer = createComposer(store, (ask, copies) => this.#ask(ask, copies));
+    this.code = codeView("chat");
+    this.grid = h("div", { class: "cards", "aria-label": "Answers", role: "group" });
+    this.empty = this.#createEmpty();
+    this.stopAll = h(
+      "button",
+      {
+        type: "button",
+        class: "button small",
+        "data-testid": "stop-all",
+        title: "Stop all (Shift+Esc)",
+        onclick: () => chats.stopAll(),
+      },
+      icon("stop"),
+      "Stop all",
+    );
+    this.clear = h(
+      "button",
+      {
+        type: "button",
+        class: "button small quiet",
+        "data-testid": "clear",
+        onclick: () => chats.clearFinished(),
+      },
+      "Clear finished",
+    );
+    this.sparkline = new Sparkline(20);
+    this.stopText = h("span");
+    this.stops = h(
+      "p",
+      {
+        class: "stops",
+        title: "The last 20 stops, from the server reading the cancel to confirmed release",
+      },
+      this.sparkline.element,
+      this.stopText,
+    );
+    this.streamsTab = this.#createTab("streams", "Streams", true);
+    this.codeTab = this.#createTab("code", "Code", false);
+    this.scroller = h(
+      "div",
+      {
+        class: "scroller",
+        id: "chat-streams",
+        role: "tabpanel",
+        "aria-labelledby": "chat-tab-streams",
+      },
+      this.empty,
+      this.grid,
+    );
+    this.codePane = h(
+      "div",
+      {
+        class: "scroller",
+        id: "chat-code",
+        role: "tabpanel",
+        "aria-labelledby": "chat-tab-code",
+        hidden: true,
+      },
+      this.code.element,
+    );
+    root.append(
+      h(
+        "header",
+        { class: "panel-head" },
+        h("h1", {}, "Chat"),
+        h(
+          "div",
+          {
+            class: "tabs",
+            role: "tablist",
+            "aria-label": "Chat views",
+            onkeydown: (/** @type {KeyboardEvent} */ event) => this.#moveTab(event),
+          },
+          this.streamsTab,
+          this.codeTab,
+        ),
+        h("span", { class: "spacer" }),
+        this.stopAll,
+        this.stops,
+        this.clear,
+      ),
+      this.scroller,
+      this.codePane,
+      this.composer.element,
+    );
+    store.subscribe(["chats"], () => this.#renderCards());
+    store.subscribe(["text"], () => this.#renderText());
+    this.#renderCards();
+  }
+
+  focus() {
+    this.composer.focus();
+  }
+
+  /** @param {import("../chats.js").Ask} ask @param {number} copies */
+  #ask(ask, copies) {
+    this.#show("streams");
+    this.#app.chats.ask(ask, copies);
+    this.#app.store.flush();
+    this.grid.lastElementChild?.scrollIntoView({ block: "nearest" });
+  }
+
+  #createEmpty() {
+    return h(
+      "section",
+      { class: "empty" },
+      h("h2", {}, "Start three answers. Stop one."),
+      h(
+        "p",
+        {},
+        "Its text freezes at once, and the receipt below it says how long the model took to let go, what was wasted, and that its slot and cache are back.",
+      ),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "button primary",
+          "data-testid": "run-three",
+          onclick: () => this.composer.ask(SHOWCASE, 3),
+        },
+        icon("streams"),
+        h("span", {}, "Run three side by side"),
+      ),
+      h("p", { class: "hint" }, "Or ask one of these:"),
+      h(
+        "ul",
+        { class: "examples" },
+        ...EXAMPLES.map((prompt) =>
+          h(
+            "li",
+            {},
+            h(
+              "button",
+              { type: "button", class: "example", onclick: () => this.composer.ask(prompt, 1) },
+              prompt,
+            ),
+          ),
+        ),
+      ),
+    );
+  }
+
+  /** @param {string} name @param {string} label @param {boolean} selected */
+  #createTab(name, label, selected) {
+    return h(
+      "button",
+      {
+        type: "button",
+        role: "tab",
+        class: "tab",
+        id: `chat-tab-${name}`,
+        "aria-controls": `chat-${name}`,
+        "aria-selected": String(selected),
+        tabindex: selected ? "0" : "-1",
+        onclick: () => this.#show(name),
+      },
+      label,
+    );
+  }
+
+  /** @param {KeyboardEvent} event */
+  #moveTab(event) {
+    if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+    const other = this.codePane.hidden ? "code" : "streams";
+    this.#show(other);
+    (other === "code" ? this.codeTab : this.streamsTab).focus();
+  }
+
+  /** @param {string} name */
+  #show(name) {
+    const code = name === "code";
+    this.codePane.hidden = !code;
+    this.scroller.hidden = code;
+    this.composer.element.hidden = code;
+    for (const [tab, selected] of /** @type {const} */ ([
+      [this.streamsTab, !code],
+      [this.codeTab, code],
+    ])) {
+      tab.setAttribute("aria-selected", String(selected));
+      tab.tabIndex = selected ? 0 : -1;
+    }
+    if (code) void this.code.load();
+  }
+
+  #renderCards() {
+    const { chats, stopTimes } = this.#app.store.state;
+    const escTarget = this.#app.chats.focused();
+    const keys = new Set(chats.map((chat) => chat.key));
+    for (const [key, card] of this.#cards) {
+      if (keys.has(key)) continue;
+      card.element.remove();
+      this.#cards.delete(key);
+    }
+    for (const chat of chats) {
+      const card = this.#cards.get(chat.key) ?? this.#addCard(chat);
+      card.renderState(chat === escTarget);
+    }
+    this.empty.hidden = chats.length > 0;
+    this.grid.hidden = chats.length === 0;
+    const running = chats.filter(isRunning).length;
+    this.stopAll.hidden = running < 2;
+    this.clear.hidden = running === chats.length;
+    this.stops.hidden = stopTimes.length === 0;
+    this.sparkline.update(stopTimes);
+    if (stopTimes.length > 0) setText(this.stopText, `median stop ${formatMs(median(stopTimes))}`);
+    for (const card of this.#cards.values()) card.keepUp();
+  }
+
+  /** @param {import("../chats.js").Chat} chat */
+  #addCard(chat) {
+    const card = new Card(chat, this.#app.chats);
+    this.#cards.set(chat.key, card);
+    this.grid.append(card.element);
+    return card;
+  }
+
+  #renderText() {
+    const cards = [...this.#cards.values()].filter(
+      ({ chat }) => isRunning(chat) || chat.unread.length > 0,
+    );
+    for (const card of cards) card.renderText();
+    for (const card of cards) card.keepUp();
+  }
+}
+
+/** @param {number[]} values  not empty */
+function median(values) {
+  const sorted = [...values].sort((a, b) => a - b);
+  return sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;
+}

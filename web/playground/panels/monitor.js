@@ -1,0 +1,206 @@
+/** Monitor: the server's counters over the last two minutes, all connections together. */
+
+import { LineChart } from "../charts.js";
+import { h, setText } from "../dom.js";
+import { formatBytes, formatCount, formatMs } from "../format.js";
+
+/**
+ * @import { App } from "../main.js"
+ * @import { Sample } from "../metrics.js"
+ *
+ * @typedef {object} Tile
+ * @property {string} label
+ * @property {string} hint
+ * @property {(now: Sample, before: Sample | undefined) => number | null} read  null: nothing to show
+ * @property {(value: number, now: Sample) => string} format
+ * @property {(now: Sample) => number} [top]  the chart's upper edge, where it is known
+ */
+
+const POINTS = 120;
+
+/** @type {Tile[]} */
+const TILES = [
+  {
+    label: "Active streams",
+    hint: "running now",
+    read: (now) => now.active,
+    format: formatCount,
+    top: (now) => Math.max(1, now.slots),
+  },
+  { label: "Queued", hint: "waiting for a slot", read: (now) => now.queued, format: formatCount },
+  {
+    label: "Slots in use",
+    hint: "places in the engines",
+    read: (now) => now.slotsUsed,
+    format: (value, now) => `${value} of ${now.slots}`,
+    top: (now) => Math.max(1, now.slots),
+  },
+  {
+    label: "KV cache",
+    hint: "held by running streams",
+    read: (now) => now.kvBytes,
+    format: formatBytes,
+  },
+  {
+    label: "Engine busy",
+    hint: "share of the time computing",
+    read: busyShare,
+    format: (value) => `${Math.round(value * 100)} %`,
+    top: () => 1,
+  },
+  {
+    label: "Cancel to release",
+    hint: "mean of the last second's stops",
+    read: (now, before) => meanMs(now.release, before?.release),
+    format: formatMs,
+  },
+  {
+    label: "Queue wait",
+    hint: "mean of the last second's starts",
+    read: (now, before) => meanMs(now.wait, before?.wait),
+    format: formatMs,
+  },
+  {
+    label: "Loop lag",
+    hint: "how late the event loop runs",
+    read: (now) => now.loopLagMs,
+    format: formatMs,
+    top: () => 10,
+  },
+  {
+    label: "Tokens wasted",
+    hint: "computed after a cancel was read",
+    read: (now) => now.wastedTokens,
+    format: formatCount,
+  },
+];
+
+const OUTCOMES = /** @type {const} */ ([
+  ["completed", "Completed"],
+  ["cancelled", "Stopped"],
+  ["errored", "Failed"],
+  ["rejected", "Refused"],
+]);
+
+/** @param {App} app */
+export function register(app) {
+  app.addPanel({ name: "monitor", label: "Monitor", icon: "monitor", mount });
+  /** @param {HTMLElement} root */
+  function mount(root) {
+    new MonitorPanel(app, root);
+    return {};
+  }
+}
+
+class MonitorPanel {
+  #store;
+  #root;
+
+  /** @param {App} app @param {HTMLElement} root */
+  constructor({ store }, root) {
+    this.#store = store;
+    this.#root = root;
+    this.tiles = TILES.map((tile) => createTile(tile));
+    this.totals = h("dl", { class: "totals" });
+    this.waiting = h(
+      "p",
+      { class: "hint" },
+      "Waiting for the first reading of the server's counters.",
+    );
+    this.content = h(
+      "div",
+      { hidden: true },
+      h("div", { class: "tiles" }, ...this.tiles.map(({ element }) => element)),
+      h("section", { class: "since" }, h("h2", {}, "Since the server started"), this.totals),
+    );
+    root.append(
+      h(
+        "header",
+        { class: "panel-head" },
+        h("h1", {}, "Monitor"),
+        h("span", { class: "spacer" }),
+        h(
+          "p",
+          { class: "hint" },
+          "last two minutes, every connection · ",
+          h("a", { href: "/metrics" }, "/metrics"),
+        ),
+      ),
+      h("div", { class: "scroller" }, this.waiting, this.content),
+    );
+    store.subscribe(["metrics", "panel"], () => this.#render());
+    this.#render();
+  }
+
+  #render() {
+    const { sample, history } = this.#store.state;
+    if (this.#root.hidden || !sample) return;
+    this.waiting.hidden = true;
+    this.content.hidden = false;
+    for (const tile of this.tiles) tile.render(history, sample);
+    this.#renderTotals(sample);
+  }
+
+  /** @param {Sample} sample */
+  #renderTotals(sample) {
+    /** @type {[string, string][]} */
+    const facts = [
+      ...OUTCOMES.flatMap(([outcome, label]) =>
+        outcome in sample.outcomes || outcome !== "rejected"
+          ? [/** @type {[string, string]} */ ([label, formatCount(sample.outcomes[outcome] ?? 0)])]
+          : [],
+      ),
+      ["Engine time", formatMs(sample.busySeconds * 1000)],
+      ["Engine time for nobody", formatMs(sample.deadSeconds * 1000)],
+      ["Connections now", formatCount(sample.connections)],
+    ];
+    if (this.totals.children.length !== facts.length) {
+      this.totals.replaceChildren(
+        ...facts.map(([label]) => h("div", {}, h("dt", {}, label), h("dd"))),
+      );
+    }
+    for (const [index, [label, text]] of facts.entries()) {
+      const entry = this.totals.children[index];
+      if (!entry) continue;
+      setText(/** @type {Node} */ (entry.firstChild), label);
+      setText(/** @type {Node} */ (entry.lastChild), text);
+    }
+  }
+}
+
+/** @param {Tile} tile */
+function createTile({ label, hint, read, format, top }) {
+  const value = h("p", { class: "tile-value" }, "–");
+  const chart = new LineChart(`${label}, last two minutes`, POINTS);
+  const element = h(
+    "section",
+    { class: "tile" },
+    h("h2", {}, label),
+    value,
+    chart.element,
+    h("p", { class: "hint" }, hint),
+  );
+  /** @param {Sample[]} history @param {Sample} sample */
+  const render = (history, sample) => {
+    const values = history.map((now, index) => read(now, history[index - 1]));
+    const last = values.findLast((entry) => entry !== null) ?? null;
+    setText(value, last === null ? "–" : format(last, sample));
+    chart.update(values, top?.(sample));
+  };
+  return { element, render };
+}
+
+/** @param {Sample} now @param {Sample | undefined} before */
+function busyShare(now, before) {
+  if (!before || now.busySeconds < before.busySeconds) return null;
+  return Math.min(1, (now.busySeconds - before.busySeconds) / ((now.at - before.at) / 1000));
+}
+
+/**
+ * Mean of what was observed between two readings; null when nothing was (or the server restarted).
+ * @param {{ sum: number, count: number }} now @param {{ sum: number, count: number } | undefined} before
+ */
+function meanMs(now, before) {
+  if (!before || now.count <= before.count) return null;
+  return ((now.sum - before.sum) / (now.count - before.count)) * 1000;
+}

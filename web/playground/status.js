@@ -1,0 +1,125 @@
+/** The status bar under every panel: this page's connection, and the server's own counters. */
+
+import { h, setText } from "./dom.js";
+import { formatBytes, formatCount, formatMs, streamHue } from "./format.js";
+
+const CONNECTION_TEXT = {
+  idle: "Connecting",
+  connecting: "Connecting",
+  open: "Connected",
+  reconnecting: "Reconnecting",
+  closed: "Disconnected",
+};
+/** More squares than this say less than the number does. */
+const MAX_SQUARES = 32;
+
+export class StatusBar {
+  #store;
+  /** @type {HTMLElement[]} */
+  #squares = [];
+
+  /** @param {import("./store.js").Store} store @param {HTMLElement} root */
+  constructor(store, root) {
+    this.#store = store;
+    this.connectionText = h("span");
+    this.connection = h(
+      "span",
+      { class: "status-item connection", "data-testid": "connection-state" },
+      h("span", { class: "state-dot" }),
+      this.connectionText,
+    );
+    this.active = value("status-active");
+    this.queued = value("status-queued");
+    this.slotText = h("span", { class: "visually-hidden" });
+    this.slotNumber = value("status-slot-number");
+    this.slots = h("span", { class: "slots", "data-testid": "status-slots" }, this.slotText);
+    this.kv = value("status-kv");
+    this.wasted = value("status-wasted");
+    this.wastedUnit = h("span", { class: "unit status-label" });
+    this.lag = value("status-lag");
+    root.append(
+      this.connection,
+      item("active", this.active, "Streams running on the server, all connections"),
+      item("queued", this.queued, "Streams waiting for a slot"),
+      h(
+        "span",
+        { class: "status-item slot-item", title: "Slots in use" },
+        h("span", { class: "status-label" }, "slots"),
+        this.slots,
+        this.slotNumber,
+      ),
+      item("KV", this.kv, "Cache held by running streams", "optional"),
+      item(
+        "wasted",
+        this.wasted,
+        "Tokens computed after a cancel was read, since the model was loaded",
+        "",
+        this.wastedUnit,
+      ),
+      item("loop lag", this.lag, "How late the server's event loop runs", "optional last"),
+    );
+    store.subscribe(["connection"], () => this.#renderConnection());
+    store.subscribe(["metrics", "chats"], () => this.#renderCounters());
+    this.#renderConnection();
+    this.#renderCounters();
+  }
+
+  #renderConnection() {
+    const { state } = this.#store.state.connection;
+    this.connection.dataset.state = state;
+    setText(this.connectionText, CONNECTION_TEXT[state]);
+  }
+
+  #renderCounters() {
+    const { sample } = this.#store.state;
+    setText(this.active, sample ? formatCount(sample.active) : "–");
+    setText(this.queued, sample ? formatCount(sample.queued) : "–");
+    setText(this.kv, sample ? formatBytes(sample.kvBytes) : "–");
+    setText(this.wasted, sample ? formatCount(sample.wastedTokens) : "–");
+    setText(this.wastedUnit, sample?.wastedTokens === 1 ? "token" : "tokens");
+    this.wasted.classList.toggle("proud", sample?.wastedTokens === 0);
+    setText(this.lag, sample?.loopLagMs == null ? "–" : formatMs(sample.loopLagMs));
+    if (sample) this.#renderSlots(sample.slotsUsed, sample.slots);
+    else setText(this.slotNumber, "–");
+  }
+
+  /** This page's running streams colour the slots they hold; others' are plain. @param {number} used @param {number} total */
+  #renderSlots(used, total) {
+    const squares = Math.min(total, MAX_SQUARES);
+    while (this.#squares.length < squares) {
+      const square = h("span", { class: "slot", "aria-hidden": "true" });
+      this.#squares.push(square);
+      this.slots.append(square);
+    }
+    while (this.#squares.length > squares) this.#squares.pop()?.remove();
+    const mine = this.#store.state.chats.filter(
+      ({ state }) => state === "streaming" || state === "stopping",
+    );
+    for (const [index, square] of this.#squares.entries()) {
+      square.classList.toggle("used", index < used);
+      const stream = mine[index]?.stream;
+      square.classList.toggle("mine", index < used && stream != null);
+      if (stream) square.style.setProperty("--hue", String(streamHue(stream.id)));
+    }
+    this.slots.dataset.used = String(used);
+    this.slots.dataset.total = String(total);
+    setText(this.slotNumber, `${used}/${total}`);
+    setText(this.slotText, `${used} of ${total} in use`);
+  }
+}
+
+/** @param {string} testid */
+function value(testid) {
+  return h("span", { class: "status-value", "data-testid": testid }, "–");
+}
+
+/** @param {string} label @param {HTMLElement} node @param {string} title @param {string} [extra] @param {HTMLElement} [unit] */
+function item(label, node, title, extra = "", unit) {
+  return h(
+    "span",
+    { class: `status-item ${extra}`.trim(), title },
+    h("span", { class: "status-label" }, label),
+    node,
+    unit,
+  );
+}

@@ -1,0 +1,65 @@
+/**
+ * The page's one state and when it is drawn: whoever changes a part says so, and each part's
+ * subscribers run at most once per animation frame. Knows no DOM beyond requestAnimationFrame
+ * and nothing of the protocol.
+ *
+ * @typedef {"connection" | "chats" | "text" | "wire" | "metrics" | "panel"} Topic
+ *
+ * @typedef {import("./chats.js").Chat} Chat
+ * @typedef {import("./metrics.js").Sample} Sample
+ *
+ * @typedef {object} ConnectionState
+ * @property {import("../sdk/types.d.ts").ConnectionState} state
+ * @property {string} detail  what a person should know or do; "" when all is well
+ * @property {boolean} wasOpen  true once a welcome has arrived
+ *
+ * @typedef {object} State
+ * @property {ConnectionState} connection
+ * @property {string[]} models  chat models, the default first
+ * @property {Chat[]} chats  in the order they were sent
+ * @property {number | null} focusedKey  the chat that Esc stops
+ * @property {number[]} stopTimes  the last 20, in milliseconds
+ * @property {Sample | null} sample  newest reading of /metrics
+ * @property {Sample[]} history  the last two minutes of readings
+ * @property {string} panel
+ */
+
+export class Store {
+  /** @type {Map<Topic, Set<() => void>>} */
+  #listeners = new Map();
+  /** @type {Set<Topic>} */
+  #dirty = new Set();
+  #scheduled = false;
+
+  /** @param {State} state */
+  constructor(state) {
+    this.state = state;
+  }
+
+  /** @param {Topic[]} topics @param {() => void} render */
+  subscribe(topics, render) {
+    for (const topic of topics) {
+      const set = this.#listeners.get(topic) ?? new Set();
+      set.add(render);
+      this.#listeners.set(topic, set);
+    }
+  }
+
+  /** @param {...Topic} topics */
+  changed(...topics) {
+    for (const topic of topics) this.#dirty.add(topic);
+    if (this.#scheduled) return;
+    this.#scheduled = true;
+    requestAnimationFrame(() => this.flush());
+  }
+
+  /** Draws now: for the stop click, whose effect must not wait for the next frame. */
+  flush() {
+    this.#scheduled = false;
+    const renders = new Set(
+      [...this.#dirty].flatMap((topic) => [...(this.#listeners.get(topic) ?? [])]),
+    );
+    this.#dirty.clear();
+    for (const render of renders) render();
+  }
+}

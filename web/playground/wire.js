@@ -1,0 +1,321 @@
+/**
+ * The Wire drawer: every frame of this page's connection, newest at the bottom. Only the rows in view
+ * are in the document; a row is 24 px, so row n starts at 24·n.
+ */
+
+import { copyButton, h, icon, iconButton, setIcon, setText } from "./dom.js";
+import { formatBytes, formatClock, plural, streamHue } from "./format.js";
+import { describe } from "./frames.js";
+
+/** @import { Frame, FrameLog } from "./frames.js" */
+
+const ROW = 24;
+const OVERSCAN = 4;
+/** Wide enough for the drawer to stand beside the panel without being asked for. */
+const WIDE = "(min-width: 1200px)";
+const OPEN_KEY = "plait.wire";
+
+export class WireDrawer {
+  #store;
+  #log;
+  #root;
+  /** @type {Row[]} */
+  #rows = [];
+  /** @type {Frame | null} */
+  #selected = null;
+  #follow = true;
+  #streamOptions = "";
+  /** @type {() => void} */
+  onToggle = () => {};
+
+  /**
+   * @param {import("./store.js").Store} store
+   * @param {FrameLog} log
+   * @param {HTMLElement} root
+   */
+  constructor(store, log, root) {
+    this.#store = store;
+    this.#log = log;
+    this.#root = root;
+    this.streamFilter = /** @type {HTMLSelectElement} */ (
+      h("select", {
+        "aria-label": "Stream",
+        class: "field compact",
+        onchange: () => this.#refilter(),
+      })
+    );
+    this.textFilter = h("input", {
+      type: "search",
+      class: "field compact",
+      placeholder: "Filter frames",
+      "aria-label": "Filter frames by text",
+      oninput: () => this.#refilter(),
+    });
+    this.pause = iconButton("pause", "Pause", () => this.#togglePause(), {
+      "aria-pressed": "false",
+    });
+    this.note = h("p", { class: "wire-note" });
+    this.sizer = h("div", { class: "wire-sizer" });
+    this.list = h(
+      "div",
+      {
+        class: "wire-list",
+        role: "listbox",
+        tabindex: "0",
+        "aria-label": "Frames, oldest first",
+        onscroll: () => this.#scrolled(),
+        onkeydown: (/** @type {KeyboardEvent} */ event) => this.#moveSelection(event),
+      },
+      this.sizer,
+    );
+    this.empty = h(
+      "p",
+      { class: "wire-empty" },
+      "Every frame of this page's connection appears here: what was asked, each item, each ack, and the one ending.",
+    );
+    this.detail = h("section", {
+      class: "wire-detail",
+      "aria-label": "Selected frame",
+      hidden: true,
+    });
+    this.#build();
+    store.subscribe(["wire"], () => this.#render());
+    new ResizeObserver(() => this.#render()).observe(this.list);
+  }
+
+  get open() {
+    return !this.#root.hidden;
+  }
+
+  /** As the reader left it; else open where there is room. */
+  restore() {
+    const kept = localStorage.getItem(OPEN_KEY);
+    const wide = matchMedia(WIDE).matches;
+    this.toggle(wide && kept !== "closed", false);
+  }
+
+  toggle(open = !this.open, remember = true) {
+    this.#root.hidden = !open;
+    if (remember) localStorage.setItem(OPEN_KEY, open ? "open" : "closed");
+    this.#store.changed("wire");
+    this.onToggle();
+  }
+
+  #build() {
+    const head = h(
+      "header",
+      { class: "wire-head" },
+      h("h2", {}, "Wire"),
+      this.note,
+      h(
+        "div",
+        { class: "tools" },
+        this.pause,
+        copyButton("Copy shown frames", () => this.#log.asText()),
+        iconButton("clear", "Clear", () => this.#clear()),
+        iconButton("close", "Close the wire drawer", () => this.toggle(false)),
+      ),
+    );
+    const filters = h("div", { class: "wire-filters" }, this.streamFilter, this.textFilter);
+    this.#root.append(head, filters, this.empty, this.list, this.detail);
+    this.#renderStreamChoices();
+  }
+
+  #clear() {
+    this.#log.clear();
+    this.#select(null);
+    this.#store.changed("wire");
+  }
+
+  #togglePause() {
+    this.#log.paused = !this.#log.paused;
+    this.#log.missed = 0;
+    const { paused } = this.#log;
+    setIcon(/** @type {Element} */ (this.pause.firstElementChild), paused ? "play" : "pause");
+    this.pause.setAttribute("aria-pressed", String(paused));
+    this.pause.title = paused ? "Resume" : "Pause";
+    this.pause.setAttribute("aria-label", this.pause.title);
+    this.#store.changed("wire");
+  }
+
+  #refilter() {
+    const choice = this.streamFilter.value;
+    const stream = choice === "all" ? null : choice === "connection" ? choice : Number(choice);
+    this.#log.filter(stream, this.textFilter.value);
+    this.#follow = true;
+    this.#store.changed("wire");
+  }
+
+  #scrolled() {
+    const { scrollTop, clientHeight, scrollHeight } = this.list;
+    this.#follow = scrollTop + clientHeight >= scrollHeight - ROW;
+    this.#store.changed("wire");
+  }
+
+  #render() {
+    if (!this.open) return;
+    const { shown, total, paused, missed } = this.#log;
+    this.#renderStreamChoices();
+    setText(
+      this.note,
+      paused ? `Paused, ${plural(missed, "frame")} not kept` : countText(shown.length, total),
+    );
+    this.empty.hidden = total > 0;
+    this.list.hidden = total === 0;
+    this.sizer.style.height = `${shown.length * ROW}px`;
+    if (this.#follow) this.list.scrollTop = shown.length * ROW;
+    const first = Math.max(0, Math.floor(this.list.scrollTop / ROW) - OVERSCAN);
+    const count = Math.ceil(this.list.clientHeight / ROW) + 2 * OVERSCAN;
+    this.#drawRows(shown.slice(first, first + count), first, shown.length);
+  }
+
+  /** @param {Frame[]} frames @param {number} first @param {number} total */
+  #drawRows(frames, first, total) {
+    while (this.#rows.length < frames.length) {
+      const row = new Row(this.#rows.length, (frame) => this.#select(frame));
+      this.#rows.push(row);
+      this.sizer.append(row.element);
+    }
+    for (const [index, row] of this.#rows.entries())
+      row.show(frames[index] ?? null, first + index, total, this.#selected);
+    const selected = this.#rows.find((row) => row.frame && row.frame === this.#selected);
+    if (selected) this.list.setAttribute("aria-activedescendant", selected.element.id);
+    else this.list.removeAttribute("aria-activedescendant");
+  }
+
+  #renderStreamChoices() {
+    const ids = [...this.#log.streams].slice(-50);
+    const key = ids.join();
+    if (key === this.#streamOptions && this.streamFilter.options.length > 0) return;
+    this.#streamOptions = key;
+    const { value } = this.streamFilter;
+    this.streamFilter.replaceChildren(
+      h("option", { value: "all" }, "All streams"),
+      h("option", { value: "connection" }, "Connection"),
+      ...ids.map((id) => h("option", { value: id }, `Stream ${id}`)),
+    );
+    this.streamFilter.value = value || "all";
+    if (this.streamFilter.selectedIndex >= 0) return;
+    this.streamFilter.value = "all";
+    this.#refilter();
+  }
+
+  /** @param {KeyboardEvent} event */
+  #moveSelection(event) {
+    const step = { ArrowDown: 1, ArrowUp: -1, PageDown: 10, PageUp: -10 }[event.key];
+    const { shown } = this.#log;
+    if (step === undefined || shown.length === 0) return;
+    event.preventDefault();
+    const from = this.#selected ? shown.indexOf(this.#selected) : shown.length;
+    const to = Math.min(shown.length - 1, Math.max(0, from + step));
+    this.#follow = to === shown.length - 1;
+    this.#select(shown[to] ?? null);
+    this.list.scrollTop = Math.min(
+      Math.max(this.list.scrollTop, (to + 1) * ROW - this.list.clientHeight),
+      to * ROW,
+    );
+  }
+
+  /** @param {Frame | null} frame */
+  #select(frame) {
+    this.#selected = frame === this.#selected ? null : frame;
+    const chosen = this.#selected;
+    this.detail.hidden = !chosen;
+    if (chosen) {
+      const text = describe(chosen);
+      const title = h(
+        "h3",
+        {},
+        `${chosen.direction === "in" ? "Received" : "Sent"} ${chosen.type}`,
+      );
+      const tools = h(
+        "div",
+        { class: "tools" },
+        copyButton("Copy this frame", () => text),
+        iconButton("close", "Close this frame", () => this.#select(null)),
+      );
+      const body = h("pre", { tabindex: "0" }, ...(chosen.header ? [text] : colourJson(text)));
+      this.detail.replaceChildren(h("header", {}, title, tools), body);
+    }
+    this.#store.changed("wire");
+  }
+}
+
+class Row {
+  /** @type {Frame | null} */
+  frame = null;
+
+  /** @param {number} n @param {(frame: Frame) => void} onSelect */
+  constructor(n, onSelect) {
+    this.time = h("span", { class: "wire-time" });
+    this.arrow = icon("down");
+    this.dot = h("span", { class: "dot" });
+    this.stream = h("span", { class: "wire-stream" }, this.dot);
+    this.id = document.createTextNode("");
+    this.stream.append(this.id);
+    this.type = h("span", { class: "wire-type" });
+    this.size = h("span", { class: "wire-size" });
+    this.element = h(
+      "div",
+      {
+        class: "wire-row",
+        id: `wire-row-${n}`,
+        role: "option",
+        "data-testid": "wire-row",
+        onclick: () => this.frame && onSelect(this.frame),
+      },
+      this.time,
+      this.arrow,
+      this.stream,
+      this.type,
+      this.size,
+    );
+  }
+
+  /** @param {Frame | null} frame @param {number} index @param {number} total @param {Frame | null} selected */
+  show(frame, index, total, selected) {
+    this.element.hidden = !frame;
+    if (!frame) {
+      this.frame = null;
+      return;
+    }
+    this.element.style.transform = `translateY(${index * ROW}px)`;
+    this.element.setAttribute("aria-selected", String(frame === selected));
+    this.element.setAttribute("aria-posinset", String(index + 1));
+    this.element.setAttribute("aria-setsize", String(total));
+    if (frame === this.frame) return;
+    this.frame = frame;
+    this.element.dataset.direction = frame.direction;
+    this.element.dataset.type = frame.type;
+    this.arrow.setAttribute("class", `icon arrow-${frame.direction}`);
+    this.dot.hidden = frame.streamId === null;
+    if (frame.streamId !== null)
+      this.dot.style.setProperty("--hue", String(streamHue(frame.streamId)));
+    setText(this.time, formatClock(frame.at));
+    setText(this.id, frame.streamId === null ? "–" : String(frame.streamId));
+    setText(this.type, frame.type);
+    setText(this.size, formatBytes(frame.bytes));
+  }
+}
+
+/** @param {number} shown @param {number} total */
+function countText(shown, total) {
+  return shown === total ? plural(total, "frame") : `${shown} of ${plural(total, "frame")}`;
+}
+
+/** Keys and values in their own ink; all of it stays text. @param {string} json */
+function colourJson(json) {
+  /** @type {(Node | string)[]} */
+  const parts = [];
+  let end = 0;
+  for (const match of json.matchAll(
+    /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d[\d.eE+-]*/g,
+  )) {
+    parts.push(json.slice(end, match.index));
+    const kind = match[2] ? "json-key" : match[1] ? "json-text" : "json-value";
+    parts.push(h("span", { class: kind }, match[1] ?? match[0]));
+    end = match.index + (match[1] ?? match[0]).length;
+  }
+  parts.push(json.slice(end));
+  return parts;
+}
