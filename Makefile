@@ -57,7 +57,8 @@ browser: system
 	@.ci/browser >/dev/null
 
 model: setup-dev
-	$(BIN)/plait models pull
+	$(BIN)/plait models pull --engine llamacpp
+	$(BIN)/plait models pull --engine mlx
 
 # --- checking --------------------------------------------------------------------------------
 
