@@ -220,3 +220,18 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert process.stderr is not None
     assert process.stderr.read() == ""
     process.stderr.close()
+
+
+def test_a_pull_stopped_by_sigterm_leaves_nothing(home: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent_index:
+        url = f"http://127.0.0.1:{silent_index.getsockname()[1]}/simple"
+        index = {"PIP_INDEX_URL": url, "PIP_CONFIG_FILE": "/dev/null", "PIP_NO_INDEX": "0"}
+        with plait("models", "pull", "smollm2-135m-instruct", **index) as process:
+            silent_index.settimeout(30)
+            request, _ = silent_index.accept()  # pip asks, and gets no answer
+
+            process.terminate()
+
+            assert process.wait(20) == cli.EXIT_INTERRUPTED
+        request.close()
+    assert [path.name for path in (home / "models").iterdir()] == [".locks"]

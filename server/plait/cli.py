@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -191,8 +193,22 @@ def _store() -> ModelStore:
 def _pull(store: ModelStore, name: str, engine: Engine) -> InstalledModel:
     from plait.terminal import progress_display
 
-    with progress_display(name) as progress:
+    with _sigterm_interrupts(), progress_display(name) as progress:
         return store.ensure(name, engine, progress)
+
+
+@contextmanager
+def _sigterm_interrupts() -> Iterator[None]:
+    """Let SIGTERM unwind like Ctrl-C, so that a stopped pull cleans up behind itself."""
+
+    def interrupt(number: int, frame: object) -> None:
+        raise KeyboardInterrupt
+
+    previous = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, previous)
 
 
 def _models_list(parsed: argparse.Namespace) -> int:

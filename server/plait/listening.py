@@ -60,7 +60,7 @@ def _unavailable(host: str, port: int, error: OSError | UnicodeError) -> PortUna
         return PortUnavailable(
             f"this user may not listen on {where}. Choose a port above 1023 with --port."
         )
+    reason = getattr(error, "strerror", None) or error
     return PortUnavailable(
-        f"cannot listen on {where} ({getattr(error, 'strerror', None) or error}). Use an address of this machine"
-        " with --host."
+        f"cannot listen on {where} ({reason}). Use an address of this machine with --host."
     )

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+import subprocess
+import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
@@ -231,6 +233,30 @@ def test_an_mlx_directory_is_refused_for_llamacpp(store: ModelStore) -> None:
 
     with pytest.raises(UnsupportedModel, match="--chat-engine mlx"):
         store.ensure(str(made), "llamacpp")
+
+
+def test_an_mlx_repository_is_refused_for_llamacpp_before_it_is_fetched(tmp_path: Path) -> None:
+    with pytest.raises(UnsupportedModel, match=r"hf:org/name/file\.gguf"):
+        ModelStore(tmp_path / "home").ensure("hf:org/name", "llamacpp")
+
+
+def test_an_installed_model_is_found_without_numpy(store: ModelStore, tmp_path: Path) -> None:
+    model = store.ensure("tiny", "llamacpp")
+    script = (
+        "import sys; from pathlib import Path; from plait.models import ModelStore\n"
+        "print(ModelStore(Path(sys.argv[1])).find('tiny').gguf)\n"
+        "sys.exit(sorted({'numpy', 'gguf', 'huggingface_hub', 'rich'} & set(sys.modules)) or None)"
+    )
+
+    result = subprocess.run(
+        [sys.executable, "-c", script, str(tmp_path / "home")],
+        env=os.environ | {"PYTHONPATH": str(Path(__file__).parents[2] / "server")},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert (result.stdout.strip(), result.stderr) == (str(model.gguf), "")
 
 
 def test_a_directory_without_a_model_is_damaged(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from platformdirs import user_cache_dir
 
 from plait.models import install
 from plait.models.carrier import Progress
-from plait.models.catalogue import STARTERS, Source, Starter, resolve
+from plait.models.catalogue import STARTERS, HubModel, LocalModel, Source, Starter, resolve
 from plait.models.errors import UnknownModel, UnsupportedModel, disk_errors
 from plait.models.manifest import Manifest, read_manifest
 from plait.models.mlx_weights import Dtype
@@ -148,32 +148,25 @@ class ModelStore:
         return model if _form(model, engine) is not None else None
 
     def _install(self, name: str, source: Source, engine: Engine, progress: Progress) -> None:
+        _require_possible(source, engine)  # before gigabytes are fetched in vain
         directory = self._models / source.directory_name
         manifest = read_manifest(directory)
         with self._staging(source.directory_name) as staging:
             if manifest is not None and manifest.is_intact(directory):
-                self._add_mlx(directory, manifest, engine, staging, progress)
+                self._add_mlx(directory, manifest, staging, progress)
                 return
             complete = staging / "model"
             complete.mkdir()
             manifest = install.fetch(name, source, staging, complete, progress)
             if engine == "mlx" and manifest.mlx is None:
                 manifest = install.add_mlx(complete, manifest, complete, default_dtype(), progress)
-            _require_form(_installed(complete, manifest), engine)
             manifest.write(complete)
             self._discard(directory, directory.name)
             complete.rename(directory)
 
     def _add_mlx(
-        self,
-        directory: Path,
-        manifest: Manifest,
-        engine: Engine,
-        staging: Path,
-        progress: Progress,
+        self, directory: Path, manifest: Manifest, staging: Path, progress: Progress
     ) -> None:
-        if engine != "mlx":
-            _require_form(_installed(directory, manifest), engine)
         manifest = install.add_mlx(directory, manifest, staging, default_dtype(), progress)
         assert manifest.mlx is not None
         # It is there when a process was killed before it wrote its manifest.
@@ -235,9 +228,13 @@ def _form(model: InstalledModel, engine: Engine) -> Path | None:
     return model.gguf if engine == "llamacpp" else model.mlx
 
 
-def _require_form(model: InstalledModel, engine: Engine) -> None:
-    if _form(model, engine) is None:
+def _require_possible(source: Source, engine: Engine) -> None:
+    """Raise UnsupportedModel for MLX weights under llama.cpp; all else can be made to fit."""
+    is_mlx = (isinstance(source, HubModel) and source.file is None) or (
+        isinstance(source, LocalModel) and source.path.is_dir()
+    )
+    if is_mlx and engine == "llamacpp":
         raise UnsupportedModel(
-            f"{model.name} is an MLX model, which {engine} cannot load.",
+            f"{source.description} holds MLX weights, which llama.cpp cannot load.",
             "Use --chat-engine mlx, or name a GGUF file (hf:org/name/file.gguf).",
         )
