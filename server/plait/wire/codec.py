@@ -192,13 +192,13 @@ def _too_deep(path: str) -> InvalidRequest:
     )
 
 
-def _deeper(value: Any, limit: int) -> bool:
-    level = [value]
+def _deeper(value: list[Any], limit: int) -> bool:
+    level: list[Any] = [value]
     for _ in range(limit):
         level = [
             child
             for node in level
-            if isinstance(node, (dict, list))
             for child in (node.values() if isinstance(node, dict) else node)
+            if isinstance(child, (dict, list))
         ]
-    return any(isinstance(node, (dict, list)) for node in level)
+    return bool(level)

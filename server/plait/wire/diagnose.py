@@ -11,7 +11,6 @@ what the messages mean (see `codec`).
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -20,9 +19,8 @@ from typing import Any
 import msgspec
 
 MAX_DEPTH = 64
-MAX_NODES = 100_000
-MAX_TOKENS = 50_000
-MAX_DIGITS = 400
+MAX_NODES = 50_000
+MAX_TOKENS = 20_000
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _AT = re.compile(r" - at `(?:key in )?\$(.*)`$", re.DOTALL)
@@ -111,7 +109,7 @@ def _loads(raw: msgspec.Raw, kind: type) -> Any:
 
 def _read_patiently(text: str) -> Reading:
     try:
-        value = json.loads(text, parse_constant=_NotJson, parse_int=_parse_int)
+        value = json.loads(text, parse_constant=_NotJson)
     except RecursionError:
         return _scan(text)
     except ValueError as error:
@@ -126,37 +124,34 @@ def _read_patiently(text: str) -> Reading:
     )
 
 
-def _parse_int(digits: str) -> float:
-    """Python refuses integers of thousands of digits; no field of ours has room for them."""
-    return int(digits) if len(digits) <= MAX_DIGITS else math.inf
-
-
-def _faults(root: Any) -> Iterator[Fault]:
+def _faults(root: dict[str, Any]) -> Iterator[Fault]:
     """What is not JSON in `root`, in no particular order, with its path."""
-    stack: list[tuple[str, Any]] = [("", root)]
-    for _ in range(MAX_NODES):
-        if not stack:
-            return
-        path, value = stack.pop()
-        if isinstance(value, dict):
-            if any(_has_surrogate(key) for key in value):
-                yield Fault(path, "a key holds half of a surrogate pair: not valid Unicode")
-            stack.extend((_join(path, key), child) for key, child in value.items())
-        elif isinstance(value, list):
-            stack.extend((f"{path}[{index}]", child) for index, child in enumerate(value))
-        elif isinstance(value, _NotJson):
-            yield Fault(path, f"{value.name} is not a JSON number")
-        elif isinstance(value, str) and _has_surrogate(value):
-            yield Fault(path, "holds half of a surrogate pair: not valid Unicode")
-    raise Unreadable("not valid JSON, and too long to look for the reason")
+    stack: list[tuple[str, dict[str, Any] | list[Any]]] = [("", root)]
+    left = MAX_NODES
+    while stack:
+        path, node = stack.pop()
+        left -= len(node)
+        if left < 0:
+            raise Unreadable("not valid JSON, and too long to look for the reason")
+        if isinstance(node, dict) and any(_has_surrogate(key) for key in node):
+            yield Fault(path, "a key holds half of a surrogate pair: not valid Unicode")
+        for key, child in node.items() if isinstance(node, dict) else enumerate(node):
+            if isinstance(child, (dict, list)):
+                stack.append((_join(path, key), child))
+            elif isinstance(child, _NotJson):
+                yield Fault(_join(path, key), f"{child.name} is not a JSON number")
+            elif isinstance(child, str) and _has_surrogate(child):
+                yield Fault(_join(path, key), "holds half of a surrogate pair: not valid Unicode")
 
 
 def _has_surrogate(text: str) -> bool:
     return not text.isascii() and re.search("[\ud800-\udfff]", text) is not None
 
 
-def _join(path: str, key: str) -> str:
-    """`path.key`, or just `path` where the key is not a name we would repeat to anyone."""
+def _join(path: str, key: str | int) -> str:
+    """`path.key`, `path[0]`, or just `path` where the key is no name to repeat to anyone."""
+    if isinstance(key, int):
+        return f"{path}[{key}]"
     return f"{path}.{key}".lstrip(".") if _PLAIN_NAME.fullmatch(key) else path
 
 
