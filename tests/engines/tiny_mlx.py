@@ -8,6 +8,7 @@ a message makes that row's logits NaN and no other row's.
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -137,12 +138,33 @@ class Rig:
     def finish(self) -> None:
         self.step_until(lambda: self.engine.idle)
 
+    def talk(self, text: str, **params: Any) -> str:
+        """One chat by itself: its whole answer."""
+        job = self.start(text, **params)
+        self.finish()
+        return self.text(job)
+
+    def step_to(self, job: int, items: int) -> None:
+        self.step_until(lambda: len(self.items.get(job, [])) >= items)
+
+    def click_stop(self, job: int) -> None:
+        """A cancel arrives: first its flag, then the command."""
+        self.flags.stamps[job] = time.monotonic()
+        self.engine.cancel(job)
+
     def text(self, job: int) -> str:
         return "".join(item["content"] for item in self.items.get(job, []))
 
 
-def make_rig(directory: Path, *, slots: int = 4, **spec: Any) -> Rig:
+def tiny_spec(directory: Path, **fields: Any) -> LoadSpec:
+    asked = {"slots": 4, "context_tokens": 2048, "max_tokens": 512, **fields}
+    return LoadSpec("mlx", "tiny", weights=str(directory), **asked)
+
+
+def make_rig(directory: Path, **fields: Any) -> Rig:
     flags = Flags()
-    asked = {"context_tokens": 2048, "max_tokens": 512, **spec}
-    loaded = LoadSpec("mlx", "tiny", slots=slots, weights=str(directory), **asked)
-    return Rig(load(loaded, flags, lambda phase, percent: None), flags)
+    return Rig(load(tiny_spec(directory, **fields), flags, say_nothing), flags)
+
+
+def say_nothing(phase: str, percent: int | None) -> None:
+    """The load report that nobody reads."""

@@ -50,7 +50,7 @@ def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> MlxChat:
     trained = config.get("max_position_embeddings", spec.context_tokens)
     spec = msgspec.structs.replace(spec, context_tokens=min(spec.context_tokens, trained))
     report("warm-up", 70)
-    return _build(spec, flags, model, tokenizer, report)
+    return build(spec, flags, model, tokenizer, report)
 
 
 def _load_weights(directory: Path) -> tuple[Any, dict[str, Any]]:
@@ -72,9 +72,10 @@ def _eos_ids(config: dict[str, Any]) -> frozenset[int]:
     return frozenset(token for token in ids if isinstance(token, int))
 
 
-def _build(
+def build(
     spec: LoadSpec, flags: CancelFlags, model: Any, tokenizer: ChatTokenizer, report: Report
 ) -> MlxChat:
+    """The engine around a loaded `model`, warmed up and measured. Raises `ModelLoadFailed`."""
     from plait.engines.mlx_batch import STEP_TOKENS, Batch
     from plait.engines.mlx_chat import MlxChat
     from plait.engines.mlx_logprobs import LogprobReader

@@ -162,11 +162,13 @@ class Batch:
             self._evaluate_caches()
         mx.synchronize(self._generator.stream)
 
-    def settle_if_slow(self) -> None:
-        """Where running ahead would delay cancels by a whole step; see `SLOW_STEP_SECONDS`."""
+    def settle_if_slow(self) -> bool:
+        """-> whether it waited, which it does where running ahead would delay cancels by a step."""
         seconds = self._pace.decode_seconds
-        if seconds is None or seconds > SLOW_STEP_SECONDS:
+        slow = seconds is None or seconds > SLOW_STEP_SECONDS
+        if slow:
             mx.synchronize(self._generator.stream)
+        return slow
 
     def step(self) -> list[Token]:
         """One decode step of all rows and one chunk of prompt. Whatever mlx raises comes out."""

@@ -8,9 +8,9 @@ On other systems nothing is touched: Apple Silicon has its own kernels. Knows no
 from __future__ import annotations
 
 import ctypes
-import ctypes.util
 import os
 import sys
+from pathlib import Path
 
 
 def preload() -> bool:
@@ -20,10 +20,9 @@ def preload() -> bool:
     assert "mlx.core" not in sys.modules, "mlx has already bound its BLAS"
     # OpenBLAS threads spin while they wait, which on busy cores costs more than they bring.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
-    for name in ("libopenblas.so.0", ctypes.util.find_library("openblas")):
-        if name is not None and _load_globally(name):
-            return True
-    return False
+    # Debian's package; where the loader does not know it by name, its own folder.
+    unlisted = sorted(Path("/usr/lib").glob("*/openblas-pthread/libopenblas.so.0"))
+    return any(_load_globally(str(name)) for name in ("libopenblas.so.0", *unlisted))
 
 
 def _load_globally(name: str) -> bool:

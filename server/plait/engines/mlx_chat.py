@@ -14,8 +14,6 @@ import time
 from collections import deque
 from collections.abc import Callable
 
-import msgspec
-
 from plait.engines.base import (
     CancelFlags,
     EngineInfo,
@@ -31,20 +29,16 @@ from plait.engines.base import (
     Released,
     Stats,
 )
-from plait.engines.chat_prompt import ChatTokenizer, fit_answer
-from plait.engines.chat_text import AnswerText
+from plait.engines.chat_prompt import ChatTokenizer
 from plait.engines.mlx_batch import Batch, Row, Token, cells
-from plait.engines.mlx_job import Job, JobState, failure_of, no_distribution
+from plait.engines.mlx_job import Job, JobState, failure_of, make_job, no_distribution, too_big
 from plait.engines.mlx_logprobs import LogprobReader
-from plait.engines.mlx_sampling import RowSampling
 from plait.errors import (
     InvalidRequest,
     OutOfMemory,
     PlaitError,
-    ResourceNotAvailable,
     UnsupportedMethod,
 )
-from plait.wire.messages import ChatParams
 
 
 class MlxChat:
@@ -99,36 +93,14 @@ class MlxChat:
     def prepare(self, job: Prepare) -> Prepared:
         if job.method != "chat":
             raise UnsupportedMethod(f"Model '{self._spec.model}' does chat, not '{job.method}'.")
-        params = msgspec.convert(job.params, ChatParams)
-        context_tokens = self._spec.context_tokens
-        prompt = self._tokenizer.encode_chat(params, context_tokens=context_tokens)
-        max_tokens = fit_answer(
-            len(prompt),
-            params.max_tokens,
-            max_tokens=self._spec.max_tokens,
-            context_tokens=context_tokens,
-        )
-        answer = AnswerText(self._tokenizer.vocabulary, params.stop, max_tokens)
-        row = Row(prompt, answer.tokens, max_tokens, RowSampling(params))
+        entry = make_job(job, self._tokenizer, self._spec)
+        row = entry.row
         reserve_bytes = row.cells * self._kv_bytes_per_token
-        self._check_budget(reserve_bytes)
-        top = None if params.logprobs is False else int(params.logprobs)
-        entry = Job(job.job, row, answer, top if params.logprobs is not True else 0)
+        if reserve_bytes > self._kv_budget_bytes:
+            raise too_big(self._spec.model, reserve_bytes, self._kv_budget_bytes)
         self._jobs[job.job] = entry
         self._by_row[row] = entry
-        return Prepared(job.job, len(prompt), reserve_bytes, max_tokens)
-
-    def _check_budget(self, reserve_bytes: int) -> None:
-        if reserve_bytes > self._kv_budget_bytes:
-            raise ResourceNotAvailable(
-                f"This chat needs {reserve_bytes} bytes of KV cache and the engine may use "
-                f"{self._kv_budget_bytes}; lower max_tokens or shorten the messages.",
-                data={
-                    "model": self._spec.model,
-                    "required_bytes": reserve_bytes,
-                    "available_bytes": self._kv_budget_bytes,
-                },
-            )
+        return Prepared(job.job, len(row.prompt), reserve_bytes, row.max_tokens)
 
     def start(self, job: int) -> None:
         entry = self._jobs[job]
@@ -206,15 +178,20 @@ class MlxChat:
             self._settle()
         if not self._events and (self._waiting or len(self._batch)):
             self._compute()
-        if self.idle and not self._tidy:
+        elif not self._busy:
             self._batch.free_unused()
             self._tidy = True
         events, self._events = self._events, []
         return events
 
     @property
+    def _busy(self) -> bool:
+        return bool(self._events or self._leaving or self._waiting or len(self._batch))
+
+    @property
     def idle(self) -> bool:
-        return not (self._events or self._leaving or self._waiting or len(self._batch))
+        """Once nothing computes, one more step gives back the buffers kept for reuse."""
+        return self._tidy and not self._busy
 
     def stats(self) -> Stats:
         paused = sum(job.row.kv_bytes for job in self._jobs.values())
@@ -237,7 +214,8 @@ class MlxChat:
 
     def _compute(self) -> None:
         self._tidy = False
-        self._batch.settle_if_slow()
+        # When the tokens that come out next were complete; unknown while they still compute.
+        complete_at = self._clock() if self._batch.settle_if_slow() else math.inf
         self._drop_cancelled()
         if self._leaving:
             self._settle()
@@ -248,7 +226,7 @@ class MlxChat:
         except Exception as error:  # noqa: BLE001 - whatever mlx raises ends jobs, not the worker
             self._survive(error)
             return
-        self._take(tokens)
+        self._take(tokens, complete_at)
         self._drop_cancelled()
 
     def _admit(self) -> None:
@@ -272,12 +250,13 @@ class MlxChat:
             if self._flags.stamp(entry.id) is not None:
                 self.cancel(entry.id)
 
-    def _take(self, tokens: list[Token]) -> None:
+    def _take(self, tokens: list[Token], complete_at: float) -> None:
         chosen = self._logprobs.chosen(tokens)
         for token, logprob in zip(tokens, chosen, strict=True):
             entry = self._by_row[token.row]
-            if self._flags.stamp(entry.id) is not None:
-                entry.wasted += 1
+            stamp = self._flags.stamp(entry.id)
+            if stamp is not None:
+                entry.wasted += stamp < complete_at
                 if token.row.uid is None:  # it ended by itself, so no cancel can remove it
                     self._leave(entry)
             elif math.isnan(logprob):

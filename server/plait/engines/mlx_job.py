@@ -9,10 +9,15 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
-from plait.engines.base import Usage
+import msgspec
+
+from plait.engines.base import LoadSpec, Prepare, Usage
+from plait.engines.chat_prompt import ChatTokenizer, fit_answer
 from plait.engines.chat_text import AnswerText
 from plait.engines.mlx_batch import Row
-from plait.errors import GenerationFailed, OutOfMemory, PlaitError
+from plait.engines.mlx_sampling import RowSampling
+from plait.errors import GenerationFailed, OutOfMemory, PlaitError, ResourceNotAvailable
+from plait.wire.messages import ChatParams
 
 
 class JobState(enum.Enum):
@@ -41,6 +46,32 @@ class Job:
             "cached_tokens": 0,
             "completion_tokens": len(self.answer.tokens),
         }
+
+
+def make_job(command: Prepare, tokenizer: ChatTokenizer, spec: LoadSpec) -> Job:
+    """Template, tokenize and bound the answer. Raises `TemplateError`, `ContextOverflow`."""
+    params = msgspec.convert(command.params, ChatParams)
+    context_tokens = spec.context_tokens
+    prompt = tokenizer.encode_chat(params, context_tokens=context_tokens)
+    max_tokens = fit_answer(
+        len(prompt), params.max_tokens, max_tokens=spec.max_tokens, context_tokens=context_tokens
+    )
+    answer = AnswerText(tokenizer.vocabulary, params.stop, max_tokens)
+    row = Row(prompt, answer.tokens, max_tokens, RowSampling(params))
+    top = None if params.logprobs is False else int(params.logprobs)
+    return Job(command.job, row, answer, 0 if params.logprobs is True else top)
+
+
+def too_big(model: str, required_bytes: int, available_bytes: int) -> ResourceNotAvailable:
+    return ResourceNotAvailable(
+        f"This chat needs {required_bytes} bytes of KV cache and the engine may use "
+        f"{available_bytes}; lower max_tokens or shorten the messages.",
+        data={
+            "model": model,
+            "required_bytes": required_bytes,
+            "available_bytes": available_bytes,
+        },
+    )
 
 
 def failure_of(error: Exception) -> PlaitError:
