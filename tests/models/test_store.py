@@ -218,6 +218,20 @@ def test_a_local_file_is_used_where_it_is(tmp_path: Path, tiny_gguf: Path) -> No
     assert tiny_gguf.is_file()
 
 
+def test_a_relative_path_means_the_file_below_the_working_directory(
+    tmp_path: Path, tiny_gguf: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = ModelStore(tmp_path / "home")
+    monkeypatch.chdir(tiny_gguf.parent)
+    store.ensure("./tiny.gguf", "llamacpp")
+    assert store.find("./tiny.gguf") is not None
+
+    monkeypatch.chdir(tmp_path)
+
+    assert store.find("./tiny.gguf") is None
+    assert store.find("tiny") is not None
+
+
 def test_a_local_mlx_directory_is_used_where_it_is(store: ModelStore, tmp_path: Path) -> None:
     made = store.ensure("tiny", "mlx").mlx
     assert made is not None

@@ -18,7 +18,7 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -28,7 +28,7 @@ from platformdirs import user_cache_dir
 from plait.models import install
 from plait.models.carrier import Progress
 from plait.models.catalogue import STARTERS, HubModel, LocalModel, Source, Starter, resolve
-from plait.models.errors import UnknownModel, UnsupportedModel, disk_errors
+from plait.models.errors import StoreError, UnknownModel, UnsupportedModel, disk_errors
 from plait.models.manifest import Manifest, read_manifest
 from plait.models.mlx_weights import Dtype
 
@@ -102,9 +102,9 @@ class ModelStore:
         return sorted(complete, key=lambda model: model.name)
 
     def find(self, name: str) -> InstalledModel | None:
-        """The complete model of that catalogue or configured name, if it is installed."""
-        for directory, manifest in self._manifests():
-            if name in (manifest.configured, manifest.name) and manifest.is_intact(directory):
+        """The complete model of that short or configured name, if it is installed."""
+        for directory, manifest in self._named(name):
+            if manifest.is_intact(directory):
                 return _installed(directory, manifest)
         return None
 
@@ -128,12 +128,17 @@ class ModelStore:
         found = [(directory, read_manifest(directory)) for directory in directories]
         return [(directory, manifest) for directory, manifest in found if manifest is not None]
 
+    def _named(self, name: str) -> list[tuple[Path, Manifest]]:
+        """By the short name, or as configured: a relative path means another file elsewhere."""
+        with suppress(StoreError):
+            configured = resolve(name, self._starters).directory_name
+            return [pair for pair in self._manifests() if pair[0].name == configured]
+        return [pair for pair in self._manifests() if pair[1].name == name]
+
     def _find(self, name: str) -> tuple[Path, Manifest]:
-        manifests = self._manifests()
-        for directory, manifest in manifests:
-            if name in (manifest.configured, manifest.name):
-                return directory, manifest
-        known = ", ".join(manifest.name for _, manifest in manifests) or "none"
+        for directory, manifest in self._named(name):
+            return directory, manifest
+        known = ", ".join(manifest.name for _, manifest in self._manifests()) or "none"
         raise UnknownModel(
             f"The model {name!r} is not installed (installed: {known}).",
             f"Run `plait models pull {name}`.",
