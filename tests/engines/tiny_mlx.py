@@ -8,6 +8,7 @@ a message makes that row's logits NaN and no other row's.
 from __future__ import annotations
 
 import json
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -29,7 +30,8 @@ from plait.engines.base import (
 )
 from plait.engines.mlx import load
 
-mlx_blas.preload()
+if "mlx.core" not in sys.modules:
+    mlx_blas.preload()
 
 POISON = "\x01"
 TEMPLATE = (
