@@ -131,7 +131,9 @@ class Gateway:
         if not await self._wait_sessions(self._config.drain_seconds):
             for session in list(self._sessions):
                 session.stop()
-            await self._wait_sessions(1.0)
+            if not await self._wait_sessions(1.0):
+                for session in list(self._sessions):
+                    session.abandon()
         log.info("drain.finished", sessions=len(self._sessions))
 
     async def _wait_sessions(self, seconds: float) -> bool:

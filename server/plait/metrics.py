@@ -20,7 +20,7 @@ from prometheus_client import (
 )
 
 # A `_created` twin of every counter doubles the page and says when a label was first seen: never.
-disable_created_metrics()
+disable_created_metrics()  # type: ignore[no-untyped-call]
 
 METHODS: Final = ("chat", "transcribe", "synthesize", "embed")
 OUTCOMES: Final = ("completed", "cancelled", "errored", "rejected")

