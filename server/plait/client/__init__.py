@@ -1,0 +1,25 @@
+"""The Python client: one connection, many streams, each of them cancellable.
+
+    async with connect("ws://127.0.0.1:8760/v1/ws") as client:
+        async with client.chat(messages=[{"role": "user", "content": "Hi"}]) as stream:
+            async for delta in stream:
+                print(delta.content, end="")
+
+Errors are `plait.errors` leaves, plus ConnectionLost and StreamCancelled.
+"""
+
+from plait.client.chat import ChatStream, Delta
+from plait.client.connection import Client, connect
+from plait.client.errors import ConnectionLost, StreamCancelled
+from plait.client.stream import Item, Stream
+
+__all__ = [
+    "ChatStream",
+    "Client",
+    "ConnectionLost",
+    "Delta",
+    "Item",
+    "Stream",
+    "StreamCancelled",
+    "connect",
+]

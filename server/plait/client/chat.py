@@ -1,0 +1,114 @@
+"""Chat: the content of a stream's items as deltas, the last of which says how it ended well.
+
+This module does NOT know sockets nor flow control (see `stream`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from plait.client.stream import Stream
+from plait.wire.messages import Accepted, Cancelled, Done, Started, Terminal
+from plait.wire.stream import StreamState
+
+
+@dataclass(frozen=True, slots=True)
+class Delta:
+    """A piece of the answer. The last one has `done`, `usage` and `finish_reason`, no content."""
+
+    content: str = ""
+    tool_calls: list[dict[str, Any]] | None = None
+    logprobs: list[dict[str, Any]] | None = None
+    done: bool = False
+    finish_reason: str | None = None
+    usage: dict[str, int] | None = None
+
+
+class ChatStream:
+    """Single-use asynchronous iterator over `Delta`s.
+
+        async with client.chat(messages=[{"role": "user", "content": "Hi"}]) as stream:
+            async for delta in stream:
+                print(delta.content, end="")
+
+    Leaving the `async with` block cancels, however it is left. Without the block, a `break` leaves
+    the chat running until the window is full: call `await stream.cancel()`. Iteration ends only
+    after a delta with `done`; it raises what `Stream` raises.
+    """
+
+    def __init__(self, stream: Stream) -> None:
+        self.stream = stream
+        self._finished = False
+
+    @property
+    def id(self) -> int:
+        return self.stream.id
+
+    @property
+    def state(self) -> StreamState:
+        return self.stream.state
+
+    @property
+    def queue(self) -> Accepted | None:
+        """Phase and position while pending."""
+        return self.stream.queue
+
+    @property
+    def started(self) -> Started | None:
+        """The model and the effective max_tokens, once a slot is held."""
+        return self.stream.started
+
+    @property
+    def terminal(self) -> Terminal | None:
+        return self.stream.terminal
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> Delta:
+        if self._finished:
+            raise StopAsyncIteration
+        try:
+            item = await anext(self.stream)
+        except StopAsyncIteration:
+            self._finished = True
+            return self._last()
+        data = item.data or {}
+        return Delta(
+            content=data.get("content", ""),
+            tool_calls=data.get("tool_calls"),
+            logprobs=data.get("logprobs"),
+        )
+
+    async def text(self) -> str:
+        """The whole answer. Raises like iteration: half an answer never looks like a whole one.
+
+        Cancels when its own task is cancelled.
+        """
+        async with self:
+            return "".join([delta.content async for delta in self])
+
+    async def cancel(self) -> Cancelled | None:
+        """Stop; see `Stream.cancel`."""
+        return await self.stream.cancel()
+
+    async def aclose(self) -> None:
+        await self.stream.aclose()
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        await self.stream.aclose()
+
+    def _last(self) -> Delta:
+        done = self.stream.terminal
+        assert isinstance(done, Done)
+        return Delta(done=True, finish_reason=done.finish_reason, usage=done.usage)

@@ -1,0 +1,310 @@
+"""One socket to a Plait server, many streams: `connect` and the `Client` it gives.
+
+The context manager owns a task group of two tasks: the reader, which never waits for a consumer,
+and the writer, which owns `send`. Leaving the block closes the socket, which cancels at the server
+whatever still runs; no task outlives it. Frames to send wait in one queue of MAX_OUTGOING_FRAMES:
+when it is full the server has stopped reading, and the connection is given up.
+This module does NOT reconnect, and never sends a request twice.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from time import monotonic
+from typing import Any
+
+from websockets.asyncio.client import ClientConnection, connect as connect_socket
+from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
+from websockets.typing import Subprotocol
+
+from plait.client.chat import ChatStream
+from plait.client.errors import ConnectionLost
+from plait.client.stream import IllegalServer, Stream
+from plait.errors import InvalidRequest, PlaitError, TooManyStreams, Unauthorized
+from plait.wire.close import CloseCode, close_reason
+from plait.wire.codec import decode_binary, decode_server, encode_client, encode_params
+from plait.wire.frames import Undecodable
+from plait.wire.messages import (
+    DEFAULT_WINDOW,
+    MAX_ID,
+    MAX_WINDOW,
+    Accepted,
+    Cancelled,
+    ClientMessage,
+    Done,
+    GoAway,
+    ItemMessage,
+    Open,
+    Ping,
+    Pong,
+    Priority,
+    Rejected,
+    ServerMessage,
+    Started,
+    StreamFailed,
+    Welcome,
+)
+
+SUBPROTOCOL = "plait.v1"
+MAX_OUTGOING_FRAMES = 8192
+MAX_FRAME_BYTES = 1 << 20  # 16 times what a server may send
+PING_SECONDS = 10
+CLOSE_SECONDS = 5
+
+
+class Client:
+    """An open connection; made by `connect`. Not for use from other threads or event loops."""
+
+    def __init__(self, socket: ClientConnection, welcome: Welcome) -> None:
+        self.welcome = welcome
+        self.goaway: GoAway | None = None
+        self._socket = socket
+        self._highest_id = 0
+        self._streams: dict[int, Stream] = {}
+        self._outgoing: asyncio.Queue[str] = asyncio.Queue(MAX_OUTGOING_FRAMES)
+        self._lost: ConnectionLost | None = None
+        self._last_ping = 0
+        self._pings: dict[int, asyncio.Future[None]] = {}
+
+    @property
+    def live_ids(self) -> frozenset[int]:
+        """Streams without an ending yet."""
+        return frozenset(self._streams)
+
+    def chat(
+        self,
+        messages: list[dict[str, Any]],
+        *,
+        model: str | None = None,
+        window: int = DEFAULT_WINDOW,
+        priority: Priority = "interactive",
+        deadline_ms: int | None = None,
+        **params: Any,
+    ) -> ChatStream:
+        """Open a chat; `params` as in PROTOCOL.md §3 (max_tokens, temperature, stop …).
+
+        Returns at once; refusals are raised by the stream. Raises InvalidRequest for what cannot
+        be sent, and ConnectionLost.
+        """
+        params["messages"] = messages
+        if model is not None:
+            params["model"] = model
+        stream = self.open(
+            "chat", params, window=window, priority=priority, deadline_ms=deadline_ms
+        )
+        return ChatStream(stream)
+
+    def open(
+        self,
+        method: str,
+        params: dict[str, Any],
+        *,
+        window: int = DEFAULT_WINDOW,
+        priority: Priority = "interactive",
+        deadline_ms: int | None = None,
+    ) -> Stream:
+        """Open a stream of any method and see its items as they are on the wire."""
+        if self._lost is not None:
+            raise self._lost
+        if not 0 <= window <= MAX_WINDOW:
+            raise InvalidRequest(f"window: {window} is not within 0 … {MAX_WINDOW}", param="window")
+        if self._highest_id == MAX_ID:
+            raise TooManyStreams("this connection has used all its ids. Connect again.")
+        id = self._highest_id + 1
+        frame = encode_client(
+            Open(id, method, encode_params(params), window, priority, deadline_ms)
+        )
+        self._highest_id = id
+        stream = self._streams[id] = Stream(id, method, window, self._send)
+        self._put(frame)
+        return stream
+
+    async def ping(self) -> float:
+        """Seconds to the server and back, past everything sent before. Raises ConnectionLost."""
+        if self._lost is not None:
+            raise self._lost
+        self._last_ping += 1
+        waiting = asyncio.get_running_loop().create_future()
+        self._pings[self._last_ping] = waiting
+        sent_at = monotonic()
+        self._send(Ping(self._last_ping))
+        await waiting
+        return monotonic() - sent_at
+
+    def _send(self, message: ClientMessage) -> None:
+        if self._lost is None:
+            self._put(encode_client(message))
+
+    def _put(self, frame: str) -> None:
+        try:
+            self._outgoing.put_nowait(frame)
+        except asyncio.QueueFull:
+            self._lose(ConnectionLost(f"{MAX_OUTGOING_FRAMES} frames wait: the server reads none"))
+            self._socket.transport.abort()
+
+    # --- the two tasks ---------------------------------------------------------------------------
+
+    async def write_frames(self) -> None:
+        """Send what is queued, in order, until cancelled or the socket is closed."""
+        try:
+            while True:
+                await self._socket.send(await self._outgoing.get())
+        except ConnectionClosed:
+            pass  # the reader sees it too, and tells the streams
+
+    async def read_frames(self) -> None:
+        """Hand frames to their streams until the socket is closed; then every stream knows."""
+        try:
+            while True:
+                self._receive(await self._socket.recv())
+        except ConnectionClosed as closed:
+            self._lose(_lost(closed))
+        except (Undecodable, IllegalServer) as error:
+            self._lose(ConnectionLost(f"the server does not speak plait.v1: {error}"))
+            async with asyncio.TaskGroup() as tasks:
+                reason = close_reason(str(error))
+                tasks.create_task(self._socket.close(CloseCode.UNREADABLE, reason))
+                tasks.create_task(self._discard_frames())  # or the close would wait behind them
+
+    async def _discard_frames(self) -> None:
+        try:
+            while True:
+                await self._socket.recv()
+        except ConnectionClosed:
+            pass
+
+    def _receive(self, data: str | bytes) -> None:
+        if isinstance(data, str):
+            message = decode_server(data)
+            if message is not None:
+                self._receive_message(message)
+            return
+        frame = decode_binary(data)
+        stream = self._streams.get(frame.id)
+        if stream is not None:
+            stream.receive_item(frame)
+
+    def _receive_message(self, message: ServerMessage) -> None:
+        if isinstance(message, GoAway):
+            self.goaway = message
+        elif isinstance(message, Pong):
+            self._receive_pong(message.n)
+        stream = self._streams.get(getattr(message, "id", 0))
+        if stream is None:
+            return
+        match message:
+            case ItemMessage():
+                stream.receive_item(message)
+            case Accepted():
+                stream.receive_accepted(message)
+            case Started():
+                stream.receive_started(message)
+            case Done() | Cancelled() | StreamFailed():
+                stream.receive_terminal(message)
+                del self._streams[message.id]
+            case Rejected():
+                stream.receive_rejected(message)
+                del self._streams[message.id]
+            case _:
+                pass  # input_ack: this client uploads nothing
+
+    def _receive_pong(self, n: int) -> None:
+        waiting = self._pings.pop(n, None)
+        if waiting is not None and not waiting.done():
+            waiting.set_result(None)
+
+    def _lose(self, error: ConnectionLost) -> None:
+        """Every live stream fails; nothing can be opened any more. The first reason stays."""
+        if self._lost is None:
+            self._lost = error
+        while self._streams:
+            _, stream = self._streams.popitem()
+            if not stream.state.ended:
+                stream.receive_failure(self._lost)
+        while self._pings:
+            _, waiting = self._pings.popitem()
+            if not waiting.done():
+                waiting.set_exception(self._lost)
+
+
+@asynccontextmanager
+async def connect(
+    url: str, token: str | None = None, *, open_timeout_seconds: float = 10
+) -> AsyncIterator[Client]:
+    """Connect to `ws://host:port/v1/ws`; the block's end closes the connection.
+
+    Raises Unauthorized for a wrong token, InvalidRequest for a bad URL, and ConnectionLost when
+    there is no server, it refuses, or it does not speak plait.v1.
+    """
+    socket = await _open_socket(url, token, open_timeout_seconds)
+    failure: Exception | None = None
+    try:
+        client = Client(socket, await _receive_welcome(socket, open_timeout_seconds))
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(client.read_frames())
+            writer = tasks.create_task(client.write_frames())
+            try:
+                yield client
+            except Exception as error:  # noqa: BLE001 - raised below, not wrapped into a group
+                failure = error
+            finally:
+                writer.cancel()
+                await socket.close()  # the reader still reads, so the handshake can complete
+    finally:
+        await socket.close()
+    if failure is not None:
+        raise failure
+
+
+async def _open_socket(url: str, token: str | None, timeout_seconds: float) -> ClientConnection:
+    try:
+        return await connect_socket(
+            url,
+            subprotocols=[Subprotocol(SUBPROTOCOL)],
+            additional_headers={} if token is None else {"Authorization": f"Bearer {token}"},
+            compression=None,
+            proxy=None,  # the server is ours, mostly on this machine
+            open_timeout=timeout_seconds,
+            close_timeout=CLOSE_SECONDS,
+            ping_interval=PING_SECONDS,
+            ping_timeout=PING_SECONDS,
+            max_size=MAX_FRAME_BYTES,
+        )
+    except InvalidStatus as error:
+        raise _refused(error.response.status_code) from error
+    except InvalidURI as error:
+        raise InvalidRequest(f"url: {error}. Use ws://host:port/v1/ws.", param="url") from error
+    except (OSError, InvalidHandshake) as error:
+        raise ConnectionLost(f"no connection to the server: {error}") from error
+
+
+async def _receive_welcome(socket: ClientConnection, timeout_seconds: float) -> Welcome:
+    try:
+        async with asyncio.timeout(timeout_seconds):
+            message = decode_server(await socket.recv())
+    except TimeoutError as error:
+        raise ConnectionLost("the server sent no welcome") from error
+    except Undecodable as error:
+        raise ConnectionLost("the server does not speak plait.v1") from error
+    except ConnectionClosed as closed:
+        if closed.rcvd is not None and closed.rcvd.code == CloseCode.UNAUTHORIZED:
+            raise Unauthorized("the token is missing or wrong") from closed
+        raise _lost(closed) from closed
+    if not isinstance(message, Welcome):
+        raise ConnectionLost("the server did not begin with welcome")
+    return message
+
+
+def _refused(status: int) -> PlaitError:
+    if status == 401:
+        return Unauthorized("the token is missing or wrong")
+    return ConnectionLost(f"the server refused the connection with HTTP {status}")
+
+
+def _lost(closed: ConnectionClosed) -> ConnectionLost:
+    if closed.rcvd is None:
+        return ConnectionLost("the connection broke")
+    reason = closed.rcvd.reason or "no reason given"
+    return ConnectionLost(f"the server closed: {closed.rcvd.code}, {reason}", closed.rcvd.code)

@@ -1,0 +1,33 @@
+"""What can end a client's stream besides the server's own errors (those are `plait.errors` leaves).
+
+Both are PlaitErrors, so one `except PlaitError` sees every way a stream can fail. They are not in
+the closed code list: they never travel. This module does NOT know sockets.
+"""
+
+from __future__ import annotations
+
+from plait.errors import ClientError, InternalError
+from plait.wire.messages import Cancelled
+
+
+class ConnectionLost(InternalError):
+    """The socket is gone and the stream had no terminal: nobody knows how it ended.
+
+    `close_code` is the WebSocket's, None when there was no close frame.
+    """
+
+    code = "connection_lost"
+
+    def __init__(self, message: str, close_code: int | None = None) -> None:
+        super().__init__(message)
+        self.close_code = close_code
+
+
+class StreamCancelled(ClientError):
+    """The stream was stopped before its end; `cancelled` is the proof, and says by whom."""
+
+    code = "cancelled"
+
+    def __init__(self, cancelled: Cancelled) -> None:
+        super().__init__(f"the stream was cancelled by: {cancelled.by}")
+        self.cancelled = cancelled

@@ -1,0 +1,121 @@
+"""A server for the client to talk to: a real socket, the real codec, and a script as its mind."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+from websockets.asyncio.server import ServerConnection, serve
+from websockets.exceptions import ConnectionClosed
+from websockets.typing import Subprotocol
+
+from plait.wire.codec import decode_client, encode_item, encode_server
+from plait.wire.messages import (
+    Accepted,
+    Cancel,
+    Cancelled,
+    CancelledBy,
+    ClientMessage,
+    Done,
+    Limits,
+    MethodInfo,
+    Open,
+    Ping,
+    Pong,
+    ServerMessage,
+    Started,
+    Timing,
+    Welcome,
+)
+
+WELCOME = Welcome(
+    protocol="plait.v1",
+    session="s-1",
+    server="peer",
+    limits=Limits(8, 8, 1 << 20, 1 << 18, 64, 100, 10),
+    methods={"chat": MethodInfo(["m"])},
+    capabilities=[],
+)
+TIMING = Timing(0.0, 1.0, 2.0, 0.0)
+USAGE = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 2}
+
+
+class Peer:
+    """The server's end of one connection, in the words of the protocol."""
+
+    def __init__(self, socket: ServerConnection) -> None:
+        self.socket = socket
+
+    async def receive(self) -> ClientMessage:
+        return decode_client(await self.socket.recv())
+
+    async def receive_open(self) -> Open:
+        message = await self.receive()
+        assert isinstance(message, Open)
+        return message
+
+    async def receive_cancel(self) -> Cancel:
+        message = await self.receive()
+        assert isinstance(message, Cancel), message
+        return message
+
+    async def answer_ping(self) -> None:
+        message = await self.receive()
+        assert isinstance(message, Ping), message
+        await self.send(Pong(message.n))
+
+    async def send(self, *messages: ServerMessage) -> None:
+        for message in messages:
+            await self.socket.send(encode_server(message))
+
+    async def say(self, id: int, *contents: str, after: int = 0) -> None:
+        """Items seq after+1 …, one per content."""
+        for seq, content in enumerate(contents, after + 1):
+            data = b'{"content":"%s"}' % content.encode()
+            await self.socket.send(encode_item(id, seq, data))
+
+    async def start(self) -> int:
+        """Take an open, answer accepted and started; returns its id."""
+        id = (await self.receive_open()).id
+        await self.send(Accepted(id, "queued", 0), Started(id, "m", 100))
+        return id
+
+    async def gone(self) -> None:
+        """Wait until the client has left."""
+        await self.socket.wait_closed()
+
+
+Script = Callable[[Peer], Awaitable[None]]
+
+
+@asynccontextmanager
+async def serving(script: Script, *, greet: bool = True) -> AsyncIterator[str]:
+    """A server that runs `script` once per connection; its failures fail the test."""
+    failures: list[Exception] = []
+
+    async def handle(socket: ServerConnection) -> None:
+        peer = Peer(socket)
+        try:
+            if greet:
+                await peer.send(WELCOME)
+            await script(peer)
+        except ConnectionClosed:
+            pass
+        except Exception as error:  # noqa: BLE001 - raised below, where the test can see it
+            failures.append(error)
+
+    async with serve(
+        handle, "127.0.0.1", 0, subprotocols=[Subprotocol("plait.v1")], compression=None
+    ) as server:
+        port = next(iter(server.sockets)).getsockname()[1]
+        yield f"ws://127.0.0.1:{port}/v1/ws"
+    if failures:
+        raise failures[0]
+
+
+def done(id: int, seq: int) -> Done:
+    return Done(id, seq, "stop", USAGE, TIMING)
+
+
+def cancelled(id: int, seq: int, by: CancelledBy = "client") -> Cancelled:
+    return Cancelled(id, seq, by, True, 12.5, {"tokens": 1}, USAGE, TIMING)
