@@ -12,7 +12,7 @@ from plait.client.stream import MAX_UNACKED_ITEMS
 from plait.errors import InvalidRequest
 from plait.wire.codec import BinaryKind, encode_binary
 from plait.wire.messages import Accepted, Ack, Done, GoAway, Open, Pong, Started
-from tests.client.peer import Peer, cancelled, done, serving
+from tests.client.peer import Peer, Script, cancelled, done, serving
 
 
 async def test_items_are_acknowledged_when_taken_a_quarter_window_at_a_time() -> None:
@@ -154,11 +154,11 @@ async def not_json(peer: Peer) -> None:
 @pytest.mark.parametrize(
     "script", [gap, item_before_started, wrong_last_seq, beyond_the_window, not_json]
 )
-async def test_a_server_that_breaks_the_protocol_is_left(script: object) -> None:
+async def test_a_server_that_breaks_the_protocol_is_left(script: Script) -> None:
     codes: list[int | None] = []
 
     async def breaking(peer: Peer) -> None:
-        await script(peer)  # type: ignore[operator]
+        await script(peer)
         while isinstance(await peer.receive(), (Open, Ack)):
             pass
 

@@ -9,8 +9,9 @@ Errors are `plait.errors` leaves, plus ConnectionLost and StreamCancelled.
 """
 
 from plait.client.chat import ChatStream, Delta
-from plait.client.connection import Client, connect
+from plait.client.connection import Client
 from plait.client.errors import ConnectionLost, StreamCancelled
+from plait.client.opening import connect
 from plait.client.stream import Item, Stream
 
 __all__ = [

@@ -1,28 +1,24 @@
-"""One socket to a Plait server, many streams: `connect` and the `Client` it gives.
+"""An open socket to a Plait server and the streams on it: the `Client`.
 
-The context manager owns a task group of two tasks: the reader, which never waits for a consumer,
-and the writer, which owns `send`. Leaving the block closes the socket, which cancels at the server
-whatever still runs; no task outlives it. Frames to send wait in one queue of MAX_OUTGOING_FRAMES:
-when it is full the server has stopped reading, and the connection is given up.
-This module does NOT reconnect, and never sends a request twice.
+Two tasks drive it, both owned by `opening.connect`: the reader, which never waits for a consumer,
+and the writer, which owns `send`. Frames to send wait in one queue of MAX_OUTGOING_FRAMES: when
+it is full the server has stopped reading, and the connection is given up.
+This module does NOT connect or reconnect, and never sends a request twice.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from time import monotonic
 from typing import Any
 
-from websockets.asyncio.client import ClientConnection, connect as connect_socket
-from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
-from websockets.typing import Subprotocol
+from websockets.asyncio.client import ClientConnection
+from websockets.exceptions import ConnectionClosed
 
 from plait.client.chat import ChatStream
 from plait.client.errors import ConnectionLost
 from plait.client.stream import IllegalServer, Stream
-from plait.errors import InvalidRequest, PlaitError, TooManyStreams, Unauthorized
+from plait.errors import InvalidRequest, TooManyStreams
 from plait.wire.close import CloseCode, close_reason
 from plait.wire.codec import decode_binary, decode_server, encode_client, encode_params
 from plait.wire.frames import Undecodable
@@ -47,11 +43,7 @@ from plait.wire.messages import (
     Welcome,
 )
 
-SUBPROTOCOL = "plait.v1"
 MAX_OUTGOING_FRAMES = 8192
-MAX_FRAME_BYTES = 1 << 20  # 16 times what a server may send
-PING_SECONDS = 10
-CLOSE_SECONDS = 5
 
 
 class Client:
@@ -160,13 +152,14 @@ class Client:
             while True:
                 self._receive(await self._socket.recv())
         except ConnectionClosed as closed:
-            self._lose(_lost(closed))
+            self._lose(lost_by(closed))
         except (Undecodable, IllegalServer) as error:
-            self._lose(ConnectionLost(f"the server does not speak plait.v1: {error}"))
             async with asyncio.TaskGroup() as tasks:
                 reason = close_reason(str(error))
                 tasks.create_task(self._socket.close(CloseCode.UNREADABLE, reason))
                 tasks.create_task(self._discard_frames())  # or the close would wait behind them
+                # Last: a consumer it wakes may leave, and must not be the first to close.
+                self._lose(ConnectionLost(f"the server does not speak plait.v1: {error}"))
 
     async def _discard_frames(self) -> None:
         try:
@@ -229,81 +222,8 @@ class Client:
                 waiting.set_exception(self._lost)
 
 
-@asynccontextmanager
-async def connect(
-    url: str, token: str | None = None, *, open_timeout_seconds: float = 10
-) -> AsyncIterator[Client]:
-    """Connect to `ws://host:port/v1/ws`; the block's end closes the connection.
-
-    Raises Unauthorized for a wrong token, InvalidRequest for a bad URL, and ConnectionLost when
-    there is no server, it refuses, or it does not speak plait.v1.
-    """
-    socket = await _open_socket(url, token, open_timeout_seconds)
-    failure: Exception | None = None
-    try:
-        client = Client(socket, await _receive_welcome(socket, open_timeout_seconds))
-        async with asyncio.TaskGroup() as tasks:
-            tasks.create_task(client.read_frames())
-            writer = tasks.create_task(client.write_frames())
-            try:
-                yield client
-            except Exception as error:  # noqa: BLE001 - raised below, not wrapped into a group
-                failure = error
-            finally:
-                writer.cancel()
-                await socket.close()  # the reader still reads, so the handshake can complete
-    finally:
-        await socket.close()
-    if failure is not None:
-        raise failure
-
-
-async def _open_socket(url: str, token: str | None, timeout_seconds: float) -> ClientConnection:
-    try:
-        return await connect_socket(
-            url,
-            subprotocols=[Subprotocol(SUBPROTOCOL)],
-            additional_headers={} if token is None else {"Authorization": f"Bearer {token}"},
-            compression=None,
-            proxy=None,  # the server is ours, mostly on this machine
-            open_timeout=timeout_seconds,
-            close_timeout=CLOSE_SECONDS,
-            ping_interval=PING_SECONDS,
-            ping_timeout=PING_SECONDS,
-            max_size=MAX_FRAME_BYTES,
-        )
-    except InvalidStatus as error:
-        raise _refused(error.response.status_code) from error
-    except InvalidURI as error:
-        raise InvalidRequest(f"url: {error}. Use ws://host:port/v1/ws.", param="url") from error
-    except (OSError, InvalidHandshake) as error:
-        raise ConnectionLost(f"no connection to the server: {error}") from error
-
-
-async def _receive_welcome(socket: ClientConnection, timeout_seconds: float) -> Welcome:
-    try:
-        async with asyncio.timeout(timeout_seconds):
-            message = decode_server(await socket.recv())
-    except TimeoutError as error:
-        raise ConnectionLost("the server sent no welcome") from error
-    except Undecodable as error:
-        raise ConnectionLost("the server does not speak plait.v1") from error
-    except ConnectionClosed as closed:
-        if closed.rcvd is not None and closed.rcvd.code == CloseCode.UNAUTHORIZED:
-            raise Unauthorized("the token is missing or wrong") from closed
-        raise _lost(closed) from closed
-    if not isinstance(message, Welcome):
-        raise ConnectionLost("the server did not begin with welcome")
-    return message
-
-
-def _refused(status: int) -> PlaitError:
-    if status == 401:
-        return Unauthorized("the token is missing or wrong")
-    return ConnectionLost(f"the server refused the connection with HTTP {status}")
-
-
-def _lost(closed: ConnectionClosed) -> ConnectionLost:
+def lost_by(closed: ConnectionClosed) -> ConnectionLost:
+    """What a closed socket means to whoever still waited."""
     if closed.rcvd is None:
         return ConnectionLost("the connection broke")
     reason = closed.rcvd.reason or "no reason given"
