@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import codecs
 from collections.abc import Collection, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
+
+Ending: TypeAlias = Literal["stop", "length"]
 
 _encode_json = msgspec.json.Encoder().encode
 
@@ -145,7 +147,8 @@ class AnswerText:
     def __init__(self, vocabulary: Vocabulary, stops: Collection[str], max_tokens: int) -> None:
         assert max_tokens >= 1
         self.tokens: list[int] = []
-        self.finish_reason: str | None = None
+        self.finish_reason: Ending | None = None
+        self.stop_string = False  # it ended at a stop string, so the engine would go on
         self._detokenizer = Detokenizer(vocabulary)
         self._matcher = StopMatcher(stops)
         self._eos_ids = vocabulary.eos_ids
@@ -169,10 +172,17 @@ class AnswerText:
         text, stopped = self._matcher.add(self._detokenizer.add(token))
         if stopped:
             self.finish_reason = "stop"
+            self.stop_string = True
         elif len(self.tokens) >= self._max_tokens:
             self.finish_reason = "length"
             text += self._rest(cut=True)
         return self._delta(text)
+
+    def end(self, reason: Ending) -> Delta | None:
+        """The engine itself ended the answer; -> what was held back."""
+        assert self.finish_reason is None, "the answer has ended"
+        self.finish_reason = reason
+        return self._delta(self._rest(cut=reason == "length"))
 
     def _rest(self, *, cut: bool) -> str:
         text, stopped = self._matcher.add(self._detokenizer.finish(cut=cut))
