@@ -32,6 +32,8 @@ from plait.wire.messages import (
     ServerMessage,
 )
 
+MAX_INT = 2**31 - 1
+MAX_INT64 = 2**63 - 1
 CLIENT_TYPES = frozenset({"open", "ack", "input", "end", "cancel", "ping"})
 
 _client = msgspec.json.Decoder(ClientMessage)
@@ -83,7 +85,10 @@ def decode_params(method: str, raw: bytes | memoryview | msgspec.Raw) -> Params:
     except (msgspec.DecodeError, RecursionError) as error:
         raise _invalid_request(_params_fault(bytes(raw), error), within="params") from None
     if isinstance(params, ChatParams):
-        _check_depth(params)
+        _check_free_form(params)
+        if params.max_tokens is not None and params.max_tokens > MAX_INT:
+            # An upper bound: any number beyond what could ever run means the same.
+            params = msgspec.structs.replace(params, max_tokens=MAX_INT)
     return params
 
 
@@ -177,28 +182,33 @@ def _params_fault(raw: bytes, error: Exception) -> Fault:
         return Fault("", str(unreadable))
 
 
-def _check_depth(params: ChatParams) -> None:
-    """Free-form fields travel on into templates and other encoders, all of which recurse."""
-    if params.tools is not None and _deeper(params.tools, MAX_DEPTH):
-        raise _too_deep("tools")
+def _check_free_form(params: ChatParams) -> None:
+    """Free-form fields travel on into templates and other encoders.
+
+    All of these recurse, and none carries an integer of more than 64 bits.
+    """
+    if params.tools is not None:
+        _check_values("tools", params.tools)
     for index, message in enumerate(params.messages):
-        if message.tool_calls is not None and _deeper(message.tool_calls, MAX_DEPTH):
-            raise _too_deep(f"messages[{index}].tool_calls")
+        if message.tool_calls is not None:
+            _check_values(f"messages[{index}].tool_calls", message.tool_calls)
 
 
-def _too_deep(path: str) -> InvalidRequest:
-    return InvalidRequest(
-        f"{path}: nested more than {MAX_DEPTH} levels deep. Flatten it.", param=path
-    )
-
-
-def _deeper(value: list[Any], limit: int) -> bool:
-    level: list[Any] = [value]
-    for _ in range(limit):
+def _check_values(path: str, value: Any) -> None:
+    level = [value]
+    for _ in range(MAX_DEPTH + 1):
+        if any(isinstance(node, int) and abs(node) > MAX_INT64 for node in level):
+            raise InvalidRequest(
+                f"{path}: holds an integer of more than 64 bits. Send it as a string.", param=path
+            )
         level = [
             child
             for node in level
+            if isinstance(node, (dict, list))
             for child in (node.values() if isinstance(node, dict) else node)
-            if isinstance(child, (dict, list))
         ]
-    return bool(level)
+        if not level:
+            return
+    raise InvalidRequest(
+        f"{path}: nested more than {MAX_DEPTH} levels deep. Flatten it.", param=path
+    )

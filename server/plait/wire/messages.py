@@ -201,7 +201,7 @@ class Done(Message, frozen=True, tag="done"):
 
 
 class Cancelled(Message, frozen=True, tag="cancelled"):
-    """`stop_ms` and `wasted` are null exactly when `released` is false."""
+    """`stop_ms` is null exactly when `released` is false; `wasted` too when the worker died."""
 
     id: int
     seq: int
