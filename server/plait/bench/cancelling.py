@@ -1,0 +1,158 @@
+"""Cancels at random moments, in decode or in prefill, while other streams keep the engine busy.
+
+A stop is timed twice: `stop_ms` is the server's own (cancel read -> engine's confirmed release),
+`outside_ms` the client's (cancel sent -> terminal received). The engine's step is the gap between
+two items of a stream that runs meanwhile, as it arrives. Does NOT judge the figures (see `report`).
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import itertools
+import random
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Literal
+
+from plait.bench import prompts
+from plait.bench.figures import histogram_bound
+from plait.bench.serving import BenchError, Server
+from plait.client import Client, Stream
+from plait.wire.messages import Cancelled, Done
+
+Phase = Literal["decode", "prefill"]
+Advance = Callable[[int], None]
+
+DECODE_SECONDS = 0.5  # a cancel in decode comes up to so long after the first item
+PREFILL_SECONDS = 3.0  # and one in prefill up to so long after the slot was given
+PREFILL_SHARE = 0.8  # of the time a prefill takes, so that few end before their cancel
+ANSWER_TOKENS = 256
+MAX_MISSES = 3  # in a row: then the prompt is too short for this engine
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """`streams` counts the one that is cancelled."""
+
+    engine: str
+    streams: int
+    cancels: int
+    seed: int
+    prefill_words: int
+
+
+@dataclass(frozen=True, slots=True)
+class Stop:
+    """One cancel. `stop_ms` and `wasted_tokens` are None when the release came too late."""
+
+    outside_ms: float
+    stop_ms: float | None
+    wasted_tokens: int | None
+
+
+@dataclass(slots=True)
+class PhaseResult:
+    """`missed`: streams that had left the phase when their cancel was due; not counted."""
+
+    phase: Phase
+    stops: list[Stop] = field(default_factory=list)
+    gaps_ms: list[float] = field(default_factory=list)
+    missed: int = 0
+    loop_lag_p99_seconds: float | None = None
+
+
+async def measure(
+    server: Server, client: Client, plan: Plan, phase: Phase, advance: Advance
+) -> PhaseResult:
+    """Cancel `plan.cancels` streams; `advance(1)` after each. Raises BenchError."""
+    result = PhaseResult(phase)
+    run = _Run(client, plan, phase, result, random.Random(f"{plan.seed} {phase}"))
+    async with asyncio.TaskGroup() as tasks:
+        neighbours = [tasks.create_task(run.keep_busy()) for _ in range(plan.streams - 1)]
+        longest = await run.prefill_seconds() if phase == "prefill" else DECODE_SECONDS
+        before = await server.metrics()
+        misses = 0
+        while len(result.stops) < plan.cancels and misses < MAX_MISSES:
+            stopped = await run.cancel_one(run.random.uniform(0, longest))
+            misses = 0 if stopped else misses + 1
+            advance(stopped)
+        after = await server.metrics()
+        for neighbour in neighbours:
+            neighbour.cancel()
+    if misses == MAX_MISSES:
+        raise BenchError(f"the {phase} is over too soon to be cancelled: use a longer prompt")
+    lag = histogram_bound(before, after, "plait_loop_lag_seconds", 0.99)
+    result.loop_lag_p99_seconds = lag
+    return result
+
+
+class _Run:
+    """One phase's streams, with one numbering so that no prompt comes twice."""
+
+    def __init__(
+        self, client: Client, plan: Plan, phase: Phase, result: PhaseResult, rng: random.Random
+    ) -> None:
+        self.random = rng
+        self._client = client
+        self._plan = plan
+        self._phase = phase
+        self._result = result
+        self._numbers: Iterator[int] = itertools.count(1)
+
+    async def keep_busy(self) -> None:
+        """One answer after the other, until cancelled; notes the gaps between items."""
+        while True:
+            async with self._open("decode") as stream:
+                await self._read(stream)
+
+    async def prefill_seconds(self) -> float:
+        """How long after the slot a cancel may come and still meet the prefill."""
+        async with self._open("prefill") as stream:
+            await stream.wait_started()
+            begin = monotonic()
+            await anext(stream)
+            return min(PREFILL_SECONDS, PREFILL_SHARE * (monotonic() - begin))
+
+    async def cancel_one(self, delay_seconds: float) -> bool:
+        """Open, wait for the phase and then the delay, cancel. False when it was too late."""
+        async with self._open(self._phase) as stream:
+            await stream.wait_started()
+            if self._phase == "decode":
+                await anext(stream)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(delay_seconds):
+                    await self._read(stream)
+            left_phase = stream.state.ended or (self._phase == "prefill" and stream.last_seq > 0)
+            sent = monotonic()
+            cancelled = await stream.cancel()
+        if left_phase or cancelled is None or stream.ended_at is None:
+            self._result.missed += 1
+            return False
+        self._result.stops.append(_stop(cancelled, 1000 * (stream.ended_at - sent)))
+        return True
+
+    async def _read(self, stream: Stream) -> None:
+        last: float | None = None
+        async for item in stream:
+            if last is not None:
+                self._result.gaps_ms.append(1000 * (item.at - last))
+            last = item.at
+        assert isinstance(stream.terminal, Done)
+
+    def _open(self, phase: Phase) -> Stream:
+        number, engine = next(self._numbers), self._plan.engine
+        words = self._plan.prefill_words
+        messages = (
+            prompts.long_prompt(number, words, engine=engine)
+            if phase == "prefill"
+            else prompts.story(number, engine=engine)
+        )
+        params = {"messages": messages, "max_tokens": ANSWER_TOKENS, "seed": number}
+        return self._client.open("chat", params)
+
+
+def _stop(cancelled: Cancelled, outside_ms: float) -> Stop:
+    wasted = None if cancelled.wasted is None else cancelled.wasted.get("tokens", 0)
+    return Stop(outside_ms, cancelled.stop_ms, wasted)

@@ -1,0 +1,223 @@
+"""`plait bench cancel` and `plait bench chat`: arguments, a progress bar, tables, JSON.
+
+The figures go to stdout and the progress to stderr. Exit code 0 when measured (whatever the
+figures), 1 when it could not be measured or, with --check, when a target was missed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import contextlib
+import json
+import sys
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table as RichTable
+
+from plait.bench import cancelling, chatting, report
+from plait.bench.serving import BenchError, Server, own_server
+from plait.client import connect
+from plait.config import default_chat_engine
+from plait.engines.base import LoadSpec
+from plait.errors import PlaitError
+
+EXIT_OK = 0
+EXIT_FAILED = 1
+ENGINES = ("llamacpp", "mlx", "scripted")
+CONTEXT_TOKENS = 2048
+LEVELS = (1, 4, 8)
+# mlx on a Linux CPU is some ten times slower; see docs/benchmarks.md.
+CANCELS = {"llamacpp": 200, "mlx": 40, "scripted": 200}
+PREFILL_WORDS = {"llamacpp": 900, "mlx": 900, "scripted": 900}
+CHAT_TOKENS = {"llamacpp": 64, "mlx": 24, "scripted": 64}
+
+
+def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    """Add `bench` and its sub-commands to the command line."""
+    bench = commands.add_parser("bench", help="measure cancel latency and throughput")
+    kinds = bench.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True)
+    cancel = kinds.add_parser("cancel", help="how soon a cancelled stream's work stops")
+    _add_common(cancel)
+    cancel.add_argument("--url", help="a running server (http://host:port) instead of an own one")
+    cancel.add_argument("--streams", type=_positive, default=4, help="at once (default: 4)")
+    cancel.add_argument("--cancels", type=_positive, help="per phase (default: 200; mlx: 40)")
+    cancel.add_argument("--phase", choices=("decode", "prefill", "both"), default="both")
+    cancel.add_argument("--prefill-words", type=_positive, help="length of the long prompt")
+    cancel.add_argument("--seed", type=int, default=1, help="of the moments (default: 1)")
+    cancel.set_defaults(run=lambda parsed: _run(_cancel(parsed)))
+    chat = kinds.add_parser("chat", help="tokens per second over the wire and without it")
+    _add_common(chat)
+    chat.add_argument("--rounds", type=_positive, default=6, help="pairs per level (default: 6)")
+    chat.add_argument("--tokens", type=_positive, help="per answer (default: 64; mlx: 24)")
+    chat.add_argument(
+        "--levels", type=_positive, nargs="+", default=LEVELS, help="streams (default: 1 4 8)"
+    )
+    chat.set_defaults(run=lambda parsed: _run(_chat(parsed)))
+
+
+def _add_common(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--engine", choices=ENGINES, help="default: this platform's")
+    parser.add_argument("--json", type=Path, metavar="FILE", help="write all figures there, too")
+    parser.add_argument("--check", action="store_true", help="exit 1 when a target is missed")
+
+
+def _positive(text: str) -> int:
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError(f"{number} is not a positive number")
+    return number
+
+
+def _run(work: Coroutine[Any, Any, int]) -> int:
+    failures: list[BaseException] = []
+    code = EXIT_FAILED
+    try:
+        code = asyncio.run(work)
+    except* (BenchError, PlaitError) as group:
+        failures = list(_leaves(group))
+    if failures:
+        sys.stderr.write(f"plait: {failures[0]}\n")
+    return code
+
+
+def _leaves(error: BaseException) -> Iterator[BaseException]:
+    if isinstance(error, BaseExceptionGroup):
+        for part in error.exceptions:
+            yield from _leaves(part)
+    else:
+        yield error
+
+
+# --- cancel ----------------------------------------------------------------------------------
+
+
+async def _cancel(parsed: argparse.Namespace) -> int:
+    engine: str = parsed.engine or default_chat_engine()
+    plan = cancelling.Plan(
+        engine,
+        parsed.streams,
+        parsed.cancels or CANCELS[engine],
+        parsed.seed,
+        parsed.prefill_words or PREFILL_WORDS[engine],
+    )
+    phases: list[cancelling.Phase] = ["decode", "prefill"]
+    if parsed.phase != "both":
+        phases = [parsed.phase]
+    results = []
+    async with _server(parsed.url, engine, plan.streams) as server:
+        for phase in phases:
+            with _progress(f"cancel in {phase}", plan.cancels) as advance:
+                # A connection for each: nothing of the first is cached for the second.
+                async with connect(server.ws_url) as client:
+                    results.append(await cancelling.measure(server, client, plan, phase, advance))
+    title = f"cancel: {engine}, {plan.streams} streams at once"
+    record = {"plan": asdict(plan), "phases": [report.cancel_record(r) for r in results]}
+    table, targets = report.cancel_table(results, title), report.cancel_targets(results)
+    return _publish(parsed, engine, table, targets, record)
+
+
+@contextlib.asynccontextmanager
+async def _server(url: str | None, engine: str, streams: int) -> AsyncIterator[Server]:
+    if url is not None:
+        yield Server(url.rstrip("/"))
+        return
+    async with own_server(engine, **_settings(streams)) as server:
+        yield server
+
+
+def _settings(streams: int) -> dict[str, int]:
+    return {"slots": streams, "context_tokens": CONTEXT_TOKENS, "max_tokens": 1024}
+
+
+# --- chat ------------------------------------------------------------------------------------
+
+
+async def _chat(parsed: argparse.Namespace) -> int:
+    engine: str = parsed.engine or default_chat_engine()
+    levels = tuple(sorted(set(parsed.levels)))
+    plan = chatting.Plan(engine, levels, parsed.rounds, parsed.tokens or CHAT_TOKENS[engine])
+    settings = _settings(max(levels))
+    results = []
+    async with (
+        own_server(engine, **settings) as server,
+        chatting.direct_engine(_spec(engine, settings)) as direct,
+    ):
+        warm_up = chatting.Plan(engine, (1,), 1, 4)
+        await chatting.measure(server, direct, warm_up, 1, lambda steps: None)
+        for level in levels:
+            with _progress(f"{level} at once", plan.rounds) as advance:
+                results.append(await chatting.measure(server, direct, plan, level, advance))
+    title = f"chat: {engine}, {plan.tokens} tokens an answer"
+    record = {"plan": asdict(plan), "levels": [report.chat_record(r) for r in results]}
+    table, targets = report.chat_table(results, title), report.chat_targets(results)
+    return _publish(parsed, engine, table, targets, record)
+
+
+def _spec(engine: str, settings: dict[str, int]) -> LoadSpec:
+    """What the server's worker loads with these settings; the same code builds both."""
+    from plait.app import chat_spec
+    from plait.config import Config
+    from plait.models import ModelStore
+
+    config = Config(chat_engine=engine, **settings)  # type: ignore[arg-type]
+    if config.chat_engine == "scripted":
+        return chat_spec(config, None)
+    return chat_spec(config, ModelStore().ensure(config.chat_model, config.chat_engine))
+
+
+# --- output ----------------------------------------------------------------------------------
+
+
+def _publish(
+    parsed: argparse.Namespace,
+    engine: str,
+    table: report.Table,
+    targets: Sequence[report.Target],
+    record: dict[str, Any],
+) -> int:
+    facts = report.machine(engine)
+    if parsed.json is not None:
+        judged = [{"target": t.what, "met": t.met, "measured": t.measured} for t in targets]
+        whole = {"machine": facts, **record, "targets": judged}
+        parsed.json.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+    console = Console(highlight=False)
+    console.print("\n".join(facts.values()), markup=False)
+    console.print(_rich(table))
+    for target in targets:
+        verdict = {True: "met", False: "MISSED", None: "not measured"}[target.met]
+        console.print(
+            f"{verdict:<12} {target.what} ({target.measured})", markup=False, soft_wrap=True
+        )
+    missed = any(target.met is False for target in targets)
+    return EXIT_FAILED if missed and parsed.check else EXIT_OK
+
+
+def _rich(table: report.Table) -> RichTable:
+    shown = RichTable("", title=table.title, title_justify="left")
+    for column in table.columns:
+        shown.add_column(column, justify="right")
+    for what, cells in table.rows:
+        shown.add_row(what, *cells)
+    return shown
+
+
+@contextlib.contextmanager
+def _progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
+    """A bar on a terminal; nothing elsewhere."""
+    bar = Progress(
+        TextColumn("{task.description}", markup=False),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        console=Console(stderr=True),
+        disable=not sys.stderr.isatty(),
+    )
+    with bar:
+        task = bar.add_task(what, total=total)
+        yield lambda steps: bar.advance(task, steps)

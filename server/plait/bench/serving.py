@@ -1,0 +1,138 @@
+"""A `plait serve` of our own in another process, or somebody's running one, as the bench sees it.
+
+What the server prints is read so that it never blocks, and its end is kept for error messages.
+Does NOT know what is measured.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import os
+import re
+import signal
+import sys
+import urllib.error
+import urllib.request
+from asyncio.subprocess import PIPE, STDOUT, Process
+from collections import deque
+from collections.abc import AsyncIterator
+from dataclasses import dataclass
+
+import psutil
+from prometheus_client.parser import text_string_to_metric_families
+
+from plait.bench.figures import Metrics
+
+START_SECONDS = 900.0  # a first start downloads the model
+STOP_SECONDS = 20.0
+SCRAPE_SECONDS = 10.0
+KEPT_LINES = 30
+
+
+class BenchError(Exception):
+    """The measurement could not be made; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """`url` is http://host:port; `pid` None when the server is not ours."""
+
+    url: str
+    pid: int | None = None
+
+    @property
+    def ws_url(self) -> str:
+        return "ws" + self.url.removeprefix("http") + "/v1/ws"
+
+    async def metrics(self) -> Metrics:
+        """Raises BenchError when the page cannot be read."""
+        return await asyncio.to_thread(_scrape, self.url + "/metrics")
+
+    def cpu_seconds(self) -> tuple[float, float]:
+        """(gateway, worker) CPU seconds so far; zeros when the processes are not ours."""
+        if self.pid is None:
+            return 0.0, 0.0
+        gateway = psutil.Process(self.pid)
+        return _cpu(gateway), sum(_cpu(worker) for worker in gateway.children())
+
+
+@contextlib.asynccontextmanager
+async def own_server(engine: str, **settings: int) -> AsyncIterator[Server]:
+    """Serve `engine` on a free port until the block ends; `settings` as in docs/configuration.md.
+
+    Raises BenchError when it does not come up.
+    """
+    kept = {name: value for name, value in os.environ.items() if not _is_setting(name)}
+    environment = kept | {f"PLAIT_{name.upper()}": str(value) for name, value in settings.items()}
+    process = await asyncio.create_subprocess_exec(
+        *(sys.executable, "-m", "plait", "serve", "--no-open", "--port", "0"),
+        *("--chat-engine", engine),
+        env=environment,
+        stdin=asyncio.subprocess.DEVNULL,
+        stdout=PIPE,
+        stderr=STDOUT,
+        start_new_session=True,  # a Ctrl-C is ours to pass on
+    )
+    lines: deque[str] = deque(maxlen=KEPT_LINES)
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            url = await _read_url(process, lines)
+        reader = asyncio.create_task(_read_rest(process, lines))
+        try:
+            yield Server(url, process.pid)
+        finally:
+            await _stop(process)
+            await reader
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def _is_setting(name: str) -> bool:
+    """Settings of the caller's shell would make figures nobody can repeat."""
+    return name.startswith("PLAIT_") and name != "PLAIT_HOME"
+
+
+async def _read_url(process: Process, lines: deque[str]) -> str:
+    assert process.stdout is not None
+    while line := await process.stdout.readline():
+        lines.append(line.decode(errors="replace"))
+        if found := re.search(r" at (http://\S+?)/?\s*$", lines[-1]):
+            return found[1]
+    raise BenchError("the server did not start:\n" + "".join(lines))
+
+
+async def _read_rest(process: Process, lines: deque[str]) -> None:
+    assert process.stdout is not None
+    while line := await process.stdout.readline():
+        lines.append(line.decode(errors="replace"))
+
+
+async def _stop(process: Process) -> None:
+    if process.returncode is not None:
+        return
+    process.send_signal(signal.SIGTERM)
+    with contextlib.suppress(TimeoutError):
+        async with asyncio.timeout(STOP_SECONDS):
+            await process.wait()
+            return
+    process.kill()
+    await process.wait()
+
+
+def _scrape(url: str) -> Metrics:
+    try:
+        with urllib.request.urlopen(url, timeout=SCRAPE_SECONDS) as response:
+            page = response.read().decode()
+    except (OSError, urllib.error.URLError) as error:
+        raise BenchError(f"{url} cannot be read: {error}") from error
+    families = text_string_to_metric_families(page)
+    samples = [sample for family in families for sample in family.samples]
+    return {(s.name, frozenset(s.labels.items())): s.value for s in samples}
+
+
+def _cpu(process: psutil.Process) -> float:
+    times = process.cpu_times()
+    return float(times.user + times.system)
