@@ -7,7 +7,7 @@ live but stuck worker does not. The playground is the repository's `web/` as it 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import jinja2
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -19,9 +19,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import plait
 from plait.http.security import Perimeter, bearer
-
-if TYPE_CHECKING:
-    from plait.app import Gateway
+from plait.scheduling.routing import Models
 
 SECURITY_HEADERS = [
     (
@@ -55,6 +53,16 @@ class SecurityHeaders:
             await send(message)
 
         await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
+
+
+class Gateway(Protocol):
+    """What the pages show; `plait.app` provides it."""
+
+    models: Models
+
+    def readiness(self) -> dict[str, str]: ...
+
+    def render_metrics(self) -> bytes: ...
 
 
 class Pages:

@@ -7,7 +7,7 @@ wrong token from a page (it sends an Origin) is accepted and closed 4401.
 from __future__ import annotations
 
 import asyncio
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
@@ -20,8 +20,6 @@ from plait.wire.close import CloseCode
 
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent
-
-    from plait.app import Gateway
 
 
 class AsgiSocket:
@@ -53,6 +51,14 @@ class AsgiSocket:
             await self._send({"type": "websocket.close", "code": code, "reason": reason})
         except ClientDisconnected:
             raise SocketClosed from None
+
+
+class Gateway(Protocol):
+    """Who runs sessions; `plait.app` provides it."""
+
+    def refusal(self) -> str | None: ...
+
+    async def run_session(self, socket: AsgiSocket) -> None: ...
 
 
 class WebSocketEndpoint:
