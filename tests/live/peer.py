@@ -10,6 +10,7 @@ from collections.abc import AsyncIterator
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
+from websockets.exceptions import ConnectionClosed
 
 TERMINALS = {"done", "cancelled", "error", "rejected"}
 
@@ -49,6 +50,13 @@ class Peer:
                 left.discard(message["id"])
                 ends[message["id"]] = message
         return ends
+
+    async def hear_close(self) -> int | None:
+        """Read on until the server closes; its code."""
+        with contextlib.suppress(ConnectionClosed):
+            while True:
+                await self.ws.recv()
+        return self.ws.close_code
 
     def reset(self) -> None:
         """Vanish with a TCP RST, as a killed process with unread data does."""

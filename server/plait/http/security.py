@@ -85,7 +85,8 @@ def subprotocol_token(offered: Sequence[str]) -> bytes | None:
         if name.startswith(TOKEN_PREFIX):
             encoded = name.removeprefix(TOKEN_PREFIX)
             try:
-                return base64.urlsafe_b64decode(encoded + "=" * (-len(encoded) % 4))
+                padded = encoded + "=" * (-len(encoded) % 4)
+                return base64.b64decode(padded, altchars=b"-_", validate=True)
             except (binascii.Error, ValueError):
                 return None
     return None
