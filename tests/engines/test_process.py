@@ -263,13 +263,23 @@ async def test_close_releases_what_runs_and_ends_the_process() -> None:
 
 async def test_close_kills_a_worker_that_does_not_listen() -> None:
     async with ready_engine() as (engine, told):
-        open_job(engine, 1, "hang_at=1")
-        await told.expect(Item)
+        open_job(engine, 1, "hang_at=0")
+        await told.expect(Prepared)  # now the step begins
 
         await engine.close(grace_seconds=0.1)
 
         assert engine.state == "closed"
         assert "did not end within 0.1 s" in (await told.expect(Lost)).error.message
+
+
+async def test_close_does_not_wait_for_a_load() -> None:
+    async with running_engine(load_hang=True) as (engine, told):
+        await told.expect(Loading)
+
+        await engine.close(grace_seconds=1000)
+
+        assert engine.state == "closed"
+        assert told.take_all_nowait() == []
 
 
 async def test_close_without_run_returns() -> None:

@@ -240,7 +240,7 @@ class Pong(msgspec.Struct, tag="pong", array_like=True):
 
 
 class Gauges(msgspec.Struct, tag="gauges", array_like=True):
-    """Stats outside a `Pong`: ends each batch that holds a `Released`, so gauges fall at once.
+    """Stats outside a `Pong`: sent with each start and each `Released`, so gauges move at once.
 
     Sent by the worker loop, never by an adapter; `EngineProcess` keeps it and does not pass it on.
     """

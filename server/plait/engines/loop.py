@@ -82,6 +82,7 @@ class WorkerLoop:
         self._pending: deque[Command] = deque()
         self._out: list[Event] = []
         self._books = Stats()
+        self._gauges_due = False
         self._closing = False
         self._apply: dict[type[Command], Callable[[Any], None]] = {
             Prepare: self._prepare,
@@ -175,6 +176,7 @@ class WorkerLoop:
                 self._refuse(command.job, error)
             else:
                 job.running = True
+                self._gauges_due = True
 
     def _refuse(self, job_id: int, error: PlaitError | MemoryError) -> None:
         self._engine.cancel(job_id)
@@ -284,13 +286,15 @@ class WorkerLoop:
             self._out.append(Failed(event.job, job.fault, event.usage))
         event.wasted += job.wasted
         self._out.append(event)
+        self._gauges_due = True
         self._mailbox.forget(event.job)
 
     def _flush(self) -> None:
+        if self._gauges_due:
+            self._out.append(Gauges(self.stats()))
+            self._gauges_due = False
         if not self._out:
             return
-        if any(isinstance(event, Released) for event in self._out):
-            self._out.append(Gauges(self.stats()))
         batch, self._out = self._out, []
         self._send(batch)
 

@@ -127,9 +127,15 @@ class EngineProcess:
             kill_group(self._worker.child.process)
 
     async def close(self, grace_seconds: float) -> None:
-        """Ask the worker to end, kill it after the grace, and wait until `run` has returned."""
+        """Ask the worker to end, kill it after the grace, and wait until `run` has returned.
+
+        A worker that still loads is killed at once: it has nothing to give back.
+        """
         self._closing.set()
-        self.send(Shutdown())
+        if self._state == "ready":
+            self.send(Shutdown())
+        else:
+            self.kill("it is not needed any more")
         try:
             async with asyncio.timeout(grace_seconds):
                 await self._finished.wait()
@@ -171,7 +177,7 @@ class EngineProcess:
                 lambda: worker.link, sock=child.sock
             )
             self._log.info("worker_started", pid=child.process.pid)
-            return await self._serve(worker)
+            return None if self._closing.is_set() else await self._serve(worker)
         finally:
             self._bury(worker)
             await child.process.wait()
@@ -186,8 +192,6 @@ class EngineProcess:
             exit_watch = tasks.create_task(_close_at_exit(worker))
             heartbeat = tasks.create_task(self._heartbeat(worker.link))
             worker.link.send(self._spec)
-            if self._closing.is_set():
-                worker.link.send(Shutdown())
             await worker.link.closed.wait()
             heartbeat.cancel()
             # An end of file without an exit soon: no worker of ours lives without its socket.
@@ -240,7 +244,7 @@ class EngineProcess:
 
     def _death_of(self, worker: _Worker) -> Death | None:
         status = worker.child.process.returncode
-        if self._closing.is_set() and status == 0:
+        if self._closing.is_set() and (status == 0 or worker.ready_at is None):
             return None
         cause = worker.kill_reason or worker.link.fault or _exit_cause(status)
         ready_seconds = None if worker.ready_at is None else self._clock() - worker.ready_at

@@ -51,6 +51,7 @@ EXIT_BUG = 70
 # group must not kill the engines while the gateway is still draining.
 IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PR_SET_PDEATHSIG = 1
+OOM_SCORE = "500"
 RECEIVE_BYTES = 256 * 1024
 # Model threads hold the GIL for long; a cancel's reader must not wait 5 ms for its turn.
 SWITCH_INTERVAL_SECONDS = 0.0005
@@ -64,6 +65,7 @@ def main() -> NoReturn:
     parser.add_argument("--parent", type=int, required=True, help="pid to die with")
     arguments = parser.parse_args()
     _die_with_parent(arguments.parent)
+    _die_before_the_gateway()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
         status = serve(socket.socket(fileno=arguments.fd))
@@ -186,6 +188,15 @@ def _die_with_parent(parent: int) -> None:
         ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
     if os.getppid() != parent:  # it died before we asked
         _exit(EXIT_OK)
+
+
+def _die_before_the_gateway() -> None:
+    """When the machine runs out of memory the kernel should take a worker: that is survivable."""
+    try:
+        with open("/proc/self/oom_score_adj", "w") as file:
+            file.write(OOM_SCORE)
+    except OSError:
+        return  # not Linux, or a sandbox that forbids it: the default order holds
 
 
 def _exit(status: int) -> NoReturn:
