@@ -7,7 +7,7 @@ import { isRunning, tokenRate } from "./chats.js";
 import { h, icon, iconButton, setIcon, setText } from "./dom.js";
 import { formatCount, formatMs, ordinal, plural, streamHue } from "./format.js";
 
-/** @import { Chat, Chats } from "./chats.js" */
+/** @import { Chat, Chats, Trouble } from "./chats.js" */
 
 /** A block closes at the first line break after this many characters: only the last one is laid out anew. */
 const BLOCK_CHARS = 600;
@@ -236,14 +236,18 @@ function waitingText(chat) {
 
 /** @param {Chat} chat @returns {{ tone: string, mark: string, text: string }} */
 function endingOf(chat) {
-  if (chat.trouble) {
-    const kept = chat.trouble.lost && chat.items > 0 ? " The text so far is kept." : "";
-    return { tone: "bad", mark: "alert", text: `${chat.trouble.message}${kept}` };
-  }
+  if (chat.trouble)
+    return { tone: "bad", mark: "alert", text: troubleText(chat.trouble, chat.items) };
   if (chat.receipt) return receiptOf(chat.receipt);
   const seconds = chat.endedAt === null ? "" : ` in ${formatMs(chat.endedAt - chat.sentAt)}`;
   const why = chat.finishReason === "length" ? " · reached its token limit" : "";
   return { tone: "plain", mark: "check", text: `done${seconds}${why}` };
+}
+
+/** @param {Trouble} trouble @param {number} items */
+function troubleText({ code, message }, items) {
+  if (code !== "connection_lost" || items === 0) return message;
+  return "The connection was lost in mid-answer. The text so far is kept; Retry asks again.";
 }
 
 const STOPPED_BY = {

@@ -3,6 +3,7 @@
  */
 
 import { copyButton, h } from "./dom.js";
+import { inkJavaScript } from "./ink.js";
 
 /** @param {string} name  of a file in examples/ */
 export function codeView(name) {
@@ -30,25 +31,10 @@ export function codeView(name) {
       const response = await fetch(new URL(`examples/${name}.js`, import.meta.url));
       if (!response.ok) throw new Error(`HTTP ${response.status}`);
       text = (await response.text()).replace("../../sdk/", `${location.origin}/static/sdk/`);
-      code.replaceChildren(...colour(text));
+      code.replaceChildren(...inkJavaScript(text));
     } catch (error) {
       code.textContent = `The example could not be loaded (${error instanceof Error ? error.message : error}). Open this tab again to retry.`;
     }
   };
   return { element, load };
-}
-
-const TOKENS = /(\/\/[^\n]*)|("(?:[^"\\]|\\.)*")|\b(import|from|const|new|for|await|of)\b/g;
-
-/** Comments, strings and keywords in their own ink. @param {string} text */
-function colour(text) {
-  /** @type {(Node | string)[]} */
-  const parts = [];
-  let end = 0;
-  for (const match of text.matchAll(TOKENS)) {
-    const kind = match[1] ? "code-comment" : match[2] ? "json-text" : "json-key";
-    parts.push(text.slice(end, match.index), h("span", { class: kind }, match[0]));
-    end = match.index + match[0].length;
-  }
-  return [...parts, text.slice(end)];
 }

@@ -1,6 +1,6 @@
 /**
  * Reads the server's own counters: /metrics once a second while the page is visible, and right after
- * a stream starts or ends, never two requests at once. A reading that fails is skipped; the
+ * a stream starts or ends, never two requests at once. Without a connection it does not try: the
  * connection state tells the reader what is wrong.
  *
  * @typedef {object} Sample
@@ -100,11 +100,12 @@ export class MetricsReader {
   start() {
     setInterval(() => this.#tick(), PERIOD_MS);
     document.addEventListener("visibilitychange", () => this.#tick());
-    this.readSoon();
+    this.#store.subscribe(["connection"], () => this.#tick());
   }
 
   #tick() {
-    if (document.visibilityState === "visible") this.readSoon();
+    const reachable = this.#store.state.connection.state === "open";
+    if (reachable && document.visibilityState === "visible") this.readSoon();
   }
 
   /** Now, or once more right after the reading under way, which may have been too early. */

@@ -59,7 +59,7 @@ export class StatusBar {
       item("loop lag", this.lag, "How late the server's event loop runs", "optional last"),
     );
     store.subscribe(["connection"], () => this.#renderConnection());
-    store.subscribe(["metrics", "chats"], () => this.#renderCounters());
+    store.subscribe(["metrics", "chats", "connection"], () => this.#renderCounters());
     this.#renderConnection();
     this.#renderCounters();
   }
@@ -71,7 +71,8 @@ export class StatusBar {
   }
 
   #renderCounters() {
-    const { sample } = this.#store.state;
+    const { connection, sample: newest } = this.#store.state;
+    const sample = connection.state === "open" ? newest : null; // old figures would pass for facts
     setText(this.active, sample ? formatCount(sample.active) : "–");
     setText(this.queued, sample ? formatCount(sample.queued) : "–");
     setText(this.kv, sample ? formatBytes(sample.kvBytes) : "–");
@@ -80,7 +81,7 @@ export class StatusBar {
     this.wasted.classList.toggle("proud", sample?.wastedTokens === 0);
     setText(this.lag, sample?.loopLagMs == null ? "–" : formatMs(sample.loopLagMs));
     if (sample) this.#renderSlots(sample.slotsUsed, sample.slots);
-    else setText(this.slotNumber, "–");
+    else this.#renderSlots(0, 0);
   }
 
   /** This page's running streams colour the slots they hold; others' are plain. @param {number} used @param {number} total */
@@ -103,7 +104,7 @@ export class StatusBar {
     }
     this.slots.dataset.used = String(used);
     this.slots.dataset.total = String(total);
-    setText(this.slotNumber, `${used}/${total}`);
+    setText(this.slotNumber, total > 0 ? `${used}/${total}` : "–");
     setText(this.slotText, `${used} of ${total} in use`);
   }
 }

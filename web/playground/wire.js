@@ -3,13 +3,14 @@
  * are in the document; a row is 24 px, so row n starts at 24·n.
  */
 
-import { copyButton, h, icon, iconButton, setIcon, setText } from "./dom.js";
-import { formatBytes, formatClock, plural, streamHue } from "./format.js";
+import { copyButton, h, iconButton, setIcon, setText } from "./dom.js";
+import { plural } from "./format.js";
 import { describe } from "./frames.js";
+import { inkJson } from "./ink.js";
+import { ROW, WireRow } from "./wire-row.js";
 
 /** @import { Frame, FrameLog } from "./frames.js" */
 
-const ROW = 24;
 const OVERSCAN = 4;
 /** Wide enough for the drawer to stand beside the panel without being asked for. */
 const WIDE = "(min-width: 1200px)";
@@ -19,7 +20,7 @@ export class WireDrawer {
   #store;
   #log;
   #root;
-  /** @type {Row[]} */
+  /** @type {WireRow[]} */
   #rows = [];
   /** @type {Frame | null} */
   #selected = null;
@@ -172,7 +173,7 @@ export class WireDrawer {
   /** @param {Frame[]} frames @param {number} first @param {number} total */
   #drawRows(frames, first, total) {
     while (this.#rows.length < frames.length) {
-      const row = new Row(this.#rows.length, (frame) => this.#select(frame));
+      const row = new WireRow(this.#rows.length, (frame) => this.#select(frame));
       this.#rows.push(row);
       this.sizer.append(row.element);
     }
@@ -234,88 +235,14 @@ export class WireDrawer {
         copyButton("Copy this frame", () => text),
         iconButton("close", "Close this frame", () => this.#select(null)),
       );
-      const body = h("pre", { tabindex: "0" }, ...(chosen.header ? [text] : colourJson(text)));
+      const body = h("pre", { tabindex: "0" }, ...(chosen.header ? [text] : inkJson(text)));
       this.detail.replaceChildren(h("header", {}, title, tools), body);
     }
     this.#store.changed("wire");
   }
 }
 
-class Row {
-  /** @type {Frame | null} */
-  frame = null;
-
-  /** @param {number} n @param {(frame: Frame) => void} onSelect */
-  constructor(n, onSelect) {
-    this.time = h("span", { class: "wire-time" });
-    this.arrow = icon("down");
-    this.dot = h("span", { class: "dot" });
-    this.stream = h("span", { class: "wire-stream" }, this.dot);
-    this.id = document.createTextNode("");
-    this.stream.append(this.id);
-    this.type = h("span", { class: "wire-type" });
-    this.size = h("span", { class: "wire-size" });
-    this.element = h(
-      "div",
-      {
-        class: "wire-row",
-        id: `wire-row-${n}`,
-        role: "option",
-        "data-testid": "wire-row",
-        onclick: () => this.frame && onSelect(this.frame),
-      },
-      this.time,
-      this.arrow,
-      this.stream,
-      this.type,
-      this.size,
-    );
-  }
-
-  /** @param {Frame | null} frame @param {number} index @param {number} total @param {Frame | null} selected */
-  show(frame, index, total, selected) {
-    this.element.hidden = !frame;
-    if (!frame) {
-      this.frame = null;
-      return;
-    }
-    this.element.style.transform = `translateY(${index * ROW}px)`;
-    this.element.setAttribute("aria-selected", String(frame === selected));
-    this.element.setAttribute("aria-posinset", String(index + 1));
-    this.element.setAttribute("aria-setsize", String(total));
-    if (frame === this.frame) return;
-    this.frame = frame;
-    this.element.dataset.direction = frame.direction;
-    this.element.dataset.type = frame.type;
-    this.arrow.setAttribute("class", `icon arrow-${frame.direction}`);
-    this.dot.hidden = frame.streamId === null;
-    if (frame.streamId !== null)
-      this.dot.style.setProperty("--hue", String(streamHue(frame.streamId)));
-    setText(this.time, formatClock(frame.at));
-    setText(this.id, frame.streamId === null ? "–" : String(frame.streamId));
-    setText(this.type, frame.type);
-    setText(this.size, formatBytes(frame.bytes));
-  }
-}
-
 /** @param {number} shown @param {number} total */
 function countText(shown, total) {
   return shown === total ? plural(total, "frame") : `${shown} of ${plural(total, "frame")}`;
-}
-
-/** Keys and values in their own ink; all of it stays text. @param {string} json */
-function colourJson(json) {
-  /** @type {(Node | string)[]} */
-  const parts = [];
-  let end = 0;
-  for (const match of json.matchAll(
-    /("(?:[^"\\]|\\.)*")(\s*:)?|\b(?:true|false|null)\b|-?\d[\d.eE+-]*/g,
-  )) {
-    parts.push(json.slice(end, match.index));
-    const kind = match[2] ? "json-key" : match[1] ? "json-text" : "json-value";
-    parts.push(h("span", { class: kind }, match[1] ?? match[0]));
-    end = match.index + (match[1] ?? match[0]).length;
-  }
-  parts.push(json.slice(end));
-  return parts;
 }

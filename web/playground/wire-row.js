@@ -1,0 +1,66 @@
+/** One line of the wire drawer, reused for whichever frame is in its place. */
+
+import { h, icon, setText } from "./dom.js";
+import { formatBytes, formatClock, streamHue } from "./format.js";
+
+/** @import { Frame } from "./frames.js" */
+
+/** Height in pixels; the stylesheet has the same. */
+export const ROW = 24;
+
+export class WireRow {
+  /** @type {Frame | null} */
+  frame = null;
+
+  /** @param {number} n @param {(frame: Frame) => void} onSelect */
+  constructor(n, onSelect) {
+    this.time = h("span", { class: "wire-time" });
+    this.arrow = icon("down");
+    this.dot = h("span", { class: "dot" });
+    this.stream = h("span", { class: "wire-stream" }, this.dot);
+    this.id = document.createTextNode("");
+    this.stream.append(this.id);
+    this.type = h("span", { class: "wire-type" });
+    this.size = h("span", { class: "wire-size" });
+    this.element = h(
+      "div",
+      {
+        class: "wire-row",
+        id: `wire-row-${n}`,
+        role: "option",
+        "data-testid": "wire-row",
+        onclick: () => this.frame && onSelect(this.frame),
+      },
+      this.time,
+      this.arrow,
+      this.stream,
+      this.type,
+      this.size,
+    );
+  }
+
+  /** @param {Frame | null} frame @param {number} index @param {number} total @param {Frame | null} selected */
+  show(frame, index, total, selected) {
+    this.element.hidden = !frame;
+    if (!frame) {
+      this.frame = null;
+      return;
+    }
+    this.element.style.transform = `translateY(${index * ROW}px)`;
+    this.element.setAttribute("aria-selected", String(frame === selected));
+    this.element.setAttribute("aria-posinset", String(index + 1));
+    this.element.setAttribute("aria-setsize", String(total));
+    if (frame === this.frame) return;
+    this.frame = frame;
+    this.element.dataset.direction = frame.direction;
+    this.element.dataset.type = frame.type;
+    this.arrow.setAttribute("class", `icon arrow-${frame.direction}`);
+    this.dot.hidden = frame.streamId === null;
+    if (frame.streamId !== null)
+      this.dot.style.setProperty("--hue", String(streamHue(frame.streamId)));
+    setText(this.time, formatClock(frame.at));
+    setText(this.id, frame.streamId === null ? "–" : String(frame.streamId));
+    setText(this.type, frame.type);
+    setText(this.size, formatBytes(frame.bytes));
+  }
+}
