@@ -85,10 +85,10 @@ class ChatTokenizer:
         return [token for encoding in encoded for token in encoding.ids]
 
     def _refuse_hopeless(self, text: str, context_tokens: int) -> None:
-        """Count block by block and stop at twice the limit."""
+        """Count block by block, and stop at twice the limit if there is more to come."""
         tokens = 0
-        for start in range(0, len(text), BLOCK_CHARS):
-            tokens += len(self._encode([text[start : start + BLOCK_CHARS]]))
+        for end in range(BLOCK_CHARS, len(text), BLOCK_CHARS):
+            tokens += len(self._encode([text[end - BLOCK_CHARS : end]]))
             if tokens > 2 * context_tokens:
                 raise _overflow(f"more than {tokens}", tokens, context_tokens)
 

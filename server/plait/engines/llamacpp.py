@@ -133,7 +133,7 @@ class LlamaCpp:
 
     def pause(self, job: int) -> None:
         entry = self._jobs.get(job)
-        if entry is None or entry.over or entry.paused:
+        if entry is None or not entry.started or entry.over or entry.paused:
             return
         entry.paused = True
         if entry.request is not None:

@@ -22,7 +22,7 @@ from plait.engines.llamacpp_wire import Chunk, decode_chunk
 # Share of a step spent inside the callback. Above 1 tokens would queue up; the rest is the slack
 # in which a stop costs one step more.
 PATIENCE = 0.9
-MAX_PATIENCE_SECONDS = 0.25
+MAX_PATIENCE_SECONDS = 1.0  # steps may get shorter at any time
 
 
 @dataclass(slots=True, eq=False)
@@ -121,7 +121,7 @@ class Request:
         follows_at_once = (
             chunk.finish_reason is not None
             or chunk.error is not None
-            or (progress is not None and progress.processed in (0, progress.total))
+            or (progress is not None and progress.processed == progress.total)
         )
         if follows_at_once or not last:
             return 0.0
