@@ -8,10 +8,21 @@ from itertools import pairwise
 import pytest
 
 from plait.client import ConnectionLost, connect
+from plait.client.connection import MAX_OUTGOING_FRAMES
 from plait.client.stream import MAX_UNACKED_ITEMS
 from plait.errors import InvalidRequest
 from plait.wire.codec import BinaryKind, encode_binary
-from plait.wire.messages import Accepted, Ack, Done, GoAway, Open, Pong, Started
+from plait.wire.messages import (
+    Accepted,
+    Ack,
+    Done,
+    ErrorBody,
+    GoAway,
+    Open,
+    Pong,
+    Rejected,
+    Started,
+)
 from tests.client.peer import Peer, Script, cancelled, done, serving
 
 
@@ -146,13 +157,26 @@ async def beyond_the_window(peer: Peer) -> None:
     await peer.say(await peer.start(), *["x"] * 300)
 
 
+async def rejected_after_accepted(peer: Peer) -> None:
+    id = await peer.start()
+    await peer.send(Rejected(id, ErrorBody.of(InvalidRequest("too late"))))
+
+
 async def not_json(peer: Peer) -> None:
     await peer.start()
     await peer.socket.send("nonsense")
 
 
 @pytest.mark.parametrize(
-    "script", [gap, item_before_started, wrong_last_seq, beyond_the_window, not_json]
+    "script",
+    [
+        gap,
+        item_before_started,
+        wrong_last_seq,
+        beyond_the_window,
+        rejected_after_accepted,
+        not_json,
+    ],
 )
 async def test_a_server_that_breaks_the_protocol_is_left(script: Script) -> None:
     codes: list[int | None] = []
@@ -185,6 +209,29 @@ async def test_without_flow_control_a_consumer_that_falls_behind_is_cancelled() 
     async with serving(script) as url, connect(url) as client:
         terminal = await client.open("chat", {}, window=0).wait_ended()
     assert terminal == cancelled(1, MAX_UNACKED_ITEMS + 1)
+
+
+async def test_a_connection_that_takes_no_frames_is_given_up() -> None:
+    async with serving(Peer.gone) as url, connect(url) as client:
+        streams = [client.open("chat", {}) for _ in range(MAX_OUTGOING_FRAMES)]
+        client.open("chat", {})  # the writer had no chance to run: one frame too many
+        with pytest.raises(ConnectionLost, match="frames wait"):
+            client.open("chat", {})
+        with pytest.raises(ConnectionLost):
+            await streams[0].wait_started()
+
+
+async def test_leaving_a_raw_streams_block_cancels_it() -> None:
+    async def script(peer: Peer) -> None:
+        id = await peer.start()
+        await peer.receive_cancel()
+        await peer.send(cancelled(id, 0))
+        await peer.gone()
+
+    async with serving(script) as url, connect(url) as client:
+        async with client.open("chat", {}) as stream:
+            await stream.wait_started()
+        assert stream.terminal == cancelled(1, 0)
 
 
 @pytest.mark.parametrize("window", [-1, 257])

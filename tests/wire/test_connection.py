@@ -127,6 +127,13 @@ def test_a_flood_of_opens_and_cancels_closes_4429() -> None:
     assert len(events) - 1 <= 40
 
 
+def test_a_flood_of_malformed_cancels_is_a_flood_too() -> None:
+    connection = connection_with(opens_per_second=1.0)
+    bad = text("cancel", id=1, heard_ms=-1)
+    events = [event for _ in range(50) for event in connection.receive_text(bad, NOW)]
+    assert [type(event) for event in events] == [CloseRequired]
+
+
 def test_a_thousand_pairs_paced_by_their_answers_are_no_flood() -> None:
     connection = connection_with()
     for id in range(1, 1001):
@@ -236,6 +243,11 @@ def test_a_binary_header_no_client_sends_is_the_streams_error(
         (b"\xff{}", 1007),
         ("[" * 100_000, 4400),
         ('{"a":' * 100_000, 4400),
+        ('{"type":"end","id":1,"x":[' + "1," * 60_000 + "NaN]}", 4400),
+        ('{"type":"end","id":1,"x":' + "[" * 2000 + "]" * 1999 + "}}", 4400),
+        ('{"type":"end","id":1,"x":' + "[" * 2000, 4400),
+        ("[" * 2000 + "]" * 2000, 4400),
+        ('{"type":"end","id":1,"x":' + "[" * 2000 + '"', 4400),
         (" " * 5000, 1009),
         ("é" * 2100, 1009),
     ],

@@ -133,9 +133,13 @@ def decode_server(text: str | bytes) -> ServerMessage | None:
     try:
         return _server.decode(text)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        if isinstance(error, msgspec.ValidationError) and fault_of(error).path == "type":
+        if isinstance(error, msgspec.ValidationError) and _names_unknown_type(fault_of(error)):
             return None
         raise Undecodable(CloseCode.UNREADABLE, f"unreadable server message: {error}") from error
+
+
+def _names_unknown_type(fault: Fault) -> bool:
+    return fault.path == "type" and fault.what.startswith("Invalid value")
 
 
 # --- refusals ----------------------------------------------------------------------------------
