@@ -90,12 +90,16 @@ def test_invalid_client_messages_have_the_documented_outcome(vector: dict[str, A
 
 def outcome_of(text: str) -> dict[str, Any] | None:
     try:
-        decode_client(text)
+        message = decode_client(text)
+        if isinstance(message, Open):
+            decode_params(message.method, message.params)
     except Undecodable as error:
         return {"close": error.code}
     except BadField as bad:
         refusal = {"error": bad.error.code, "param": bad.error.param}
         return {**refusal, "id": bad.stream_id, "type": bad.type}
+    except PlaitError as error:
+        return {"error": error.code, "param": error.param, "id": 1, "type": "open"}
     return None
 
 
