@@ -37,6 +37,11 @@ export class Link {
     return this.#client;
   }
 
+  /** The one in use, for requests beside the socket; undefined where none is needed. */
+  token() {
+    return (this.#tokenRequired && sessionStorage.getItem(TOKEN_KEY)) || undefined;
+  }
+
   async open(refused = false) {
     const token = this.#tokenRequired ? await this.#token(refused) : undefined;
     const client = connect(undefined, token === undefined ? {} : { token });
@@ -61,11 +66,12 @@ export class Link {
     connection.state = state;
     connection.detail = detailOf(state, connection.wasOpen);
     if (state === "open" && client.welcome) this.#noticeWelcome(client.welcome);
-    this.#store.changed("connection");
     if (state === "closed" && error?.code === "unauthorized") {
+      connection.detail = ""; // the dialog says it
       this.#tokenRequired = true;
       void this.open(true);
     }
+    this.#store.changed("connection");
   }
 
   /** @param {Welcome} welcome */

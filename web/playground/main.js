@@ -66,7 +66,7 @@ const store = new Store({
 });
 
 const log = new FrameLog();
-const metrics = new MetricsReader(store);
+const metrics = new MetricsReader(store, () => link.token());
 const chats = new Chats(
   store,
   () => link.client(),

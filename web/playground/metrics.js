@@ -3,6 +3,8 @@
  * a stream starts or ends, never two requests at once. Without a connection it does not try: the
  * connection state tells the reader what is wrong.
  *
+ * @typedef {{ sum: number, count: number }} Mean  running totals; two of them give a mean between
+ *
  * @typedef {object} Sample
  * @property {number} at  performance.now() of the reading
  * @property {number} active
@@ -10,13 +12,14 @@
  * @property {number} slotsUsed
  * @property {number} slots
  * @property {number} kvBytes
+ * @property {string} kvKind  "reusable": preallocated and free for the next stream; "freed": returned
  * @property {number} wastedTokens
- * @property {number | null} loopLagMs
+ * @property {Mean} lag  seconds the event loop ran late
  * @property {number} connections
  * @property {number} busySeconds
  * @property {number} deadSeconds
- * @property {{ sum: number, count: number }} release  seconds from cancel to confirmed release
- * @property {{ sum: number, count: number }} wait  seconds in the queue
+ * @property {Mean} release  seconds from cancel to confirmed release
+ * @property {Mean} wait  seconds in the queue
  * @property {Record<string, number>} outcomes  streams ended since start, by outcome
  */
 
@@ -67,8 +70,9 @@ export function readSample(text, at) {
     slotsUsed: sum("plait_slots_used"),
     slots: sum("plait_slots"),
     kvBytes: sum("plait_kv_bytes"),
+    kvKind: families.get("plait_kv_info")?.[0]?.labels.kind ?? "",
     wastedTokens: sum("plait_wasted_tokens_total"),
-    loopLagMs: readLag(families),
+    lag: pair("plait_loop_lag_seconds"),
     connections: sum("plait_connections"),
     busySeconds: sum("plait_engine_busy_seconds_total"),
     deadSeconds: sum("plait_engine_dead_seconds_total"),
@@ -78,23 +82,26 @@ export function readSample(text, at) {
   };
 }
 
-/** A gauge gives the last lag; a histogram only its mean. @param {ReturnType<typeof parseMetrics>} families */
-function readLag(families) {
-  const gauge = families.get("plait_loop_lag_seconds")?.[0];
-  if (gauge) return gauge.value * 1000;
-  const sum = families.get("plait_loop_lag_seconds_sum")?.[0]?.value;
-  const count = families.get("plait_loop_lag_seconds_count")?.[0]?.value;
-  return sum !== undefined && count ? (sum / count) * 1000 : null;
+/**
+ * Mean of what was observed between two readings, in milliseconds; null when nothing was (or the
+ * server restarted in between).
+ * @param {Mean} now @param {Mean | undefined} before
+ */
+export function meanMs(now, before) {
+  if (!before || now.count <= before.count) return null;
+  return ((now.sum - before.sum) / (now.count - before.count)) * 1000;
 }
 
 export class MetricsReader {
   #store;
+  #token;
   #inFlight = false;
   #again = false;
 
-  /** @param {import("./store.js").Store} store */
-  constructor(store) {
+  /** @param {import("./store.js").Store} store @param {() => string | undefined} token */
+  constructor(store, token) {
     this.#store = store;
+    this.#token = token;
   }
 
   start() {
@@ -117,8 +124,10 @@ export class MetricsReader {
   async #read() {
     this.#inFlight = true;
     try {
+      const token = this.#token();
       const response = await fetch("/metrics", {
         cache: "no-store",
+        headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
         signal: AbortSignal.timeout(5000),
       });
       if (response.ok) this.#take(readSample(await response.text(), performance.now()));

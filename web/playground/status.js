@@ -2,6 +2,7 @@
 
 import { h, setText } from "./dom.js";
 import { formatBytes, formatCount, formatMs, streamHue } from "./format.js";
+import { meanMs } from "./metrics.js";
 
 const CONNECTION_TEXT = {
   idle: "Connecting",
@@ -71,7 +72,7 @@ export class StatusBar {
   }
 
   #renderCounters() {
-    const { connection, sample: newest } = this.#store.state;
+    const { connection, sample: newest, history } = this.#store.state;
     const sample = connection.state === "open" ? newest : null; // old figures would pass for facts
     setText(this.active, sample ? formatCount(sample.active) : "–");
     setText(this.queued, sample ? formatCount(sample.queued) : "–");
@@ -79,7 +80,8 @@ export class StatusBar {
     setText(this.wasted, sample ? formatCount(sample.wastedTokens) : "–");
     setText(this.wastedUnit, sample?.wastedTokens === 1 ? "token" : "tokens");
     this.wasted.classList.toggle("proud", sample?.wastedTokens === 0);
-    setText(this.lag, sample?.loopLagMs == null ? "–" : formatMs(sample.loopLagMs));
+    const lag = sample && meanMs(sample.lag, history.at(-2)?.lag);
+    setText(this.lag, lag === null ? "–" : formatMs(lag));
     if (sample) this.#renderSlots(sample.slotsUsed, sample.slots);
     else this.#renderSlots(0, 0);
   }

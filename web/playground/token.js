@@ -1,4 +1,4 @@
-/** Asks for a token in a dialog that cannot be dismissed: without one there is nothing to show. */
+/** Asks for a token in a dialog that comes back when dismissed: without one there is nothing to show. */
 
 import { h, icon } from "./dom.js";
 
@@ -14,7 +14,7 @@ export function askToken(refused) {
     });
     const form = h(
       "form",
-      { method: "dialog", onsubmit: () => resolve(input.value.trim()) },
+      { method: "dialog" },
       h("h2", { id: "token-title" }, icon("key"), "This server asks for a token"),
       h(
         "p",
@@ -23,15 +23,21 @@ export function askToken(refused) {
       ),
       refused && h("p", { class: "refused", role: "alert" }, "That token was not accepted."),
       h("label", { class: "labelled" }, h("span", {}, "Token"), input),
-      h("button", { type: "submit", class: "button primary" }, h("span", {}, "Connect")),
+      h(
+        "button",
+        { type: "submit", class: "button primary", value: "given" },
+        h("span", {}, "Connect"),
+      ),
     );
     const dialog = h(
       "dialog",
       {
         class: "dialog",
         "aria-labelledby": "token-title",
-        oncancel: (/** @type {Event} */ event) => event.preventDefault(),
-        onclose: () => dialog.remove(),
+        onclose: () => {
+          dialog.remove();
+          resolve(dialog.returnValue === "given" ? input.value.trim() : askToken(refused));
+        },
       },
       form,
     );

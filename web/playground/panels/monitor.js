@@ -3,6 +3,7 @@
 import { LineChart } from "../charts.js";
 import { h, setText } from "../dom.js";
 import { formatBytes, formatCount, formatMs } from "../format.js";
+import { meanMs } from "../metrics.js";
 
 /**
  * @import { App } from "../main.js"
@@ -10,13 +11,19 @@ import { formatBytes, formatCount, formatMs } from "../format.js";
  *
  * @typedef {object} Tile
  * @property {string} label
- * @property {string} hint
+ * @property {string | ((now: Sample) => string)} hint
  * @property {(now: Sample, before: Sample | undefined) => number | null} read  null: nothing to show
  * @property {(value: number, now: Sample) => string} format
  * @property {(now: Sample) => number} [top]  the chart's upper edge, where it is known
  */
 
 const POINTS = 120;
+
+/** What the engine means by giving cache back. */
+const KV_HINT = {
+  freed: "held by running streams; freed when they end",
+  reusable: "held by running streams; preallocated, so reusable at once",
+};
 
 /** @type {Tile[]} */
 const TILES = [
@@ -37,7 +44,7 @@ const TILES = [
   },
   {
     label: "KV cache",
-    hint: "held by running streams",
+    hint: ({ kvKind }) => KV_HINT[/** @type {keyof typeof KV_HINT} */ (kvKind)] ?? KV_HINT.freed,
     read: (now) => now.kvBytes,
     format: formatBytes,
   },
@@ -63,7 +70,7 @@ const TILES = [
   {
     label: "Loop lag",
     hint: "how late the event loop runs",
-    read: (now) => now.loopLagMs,
+    read: (now, before) => meanMs(now.lag, before?.lag),
     format: formatMs,
     top: () => 10,
   },
@@ -171,20 +178,15 @@ class MonitorPanel {
 /** @param {Tile} tile */
 function createTile({ label, hint, read, format, top }) {
   const value = h("p", { class: "tile-value" }, "–");
+  const note = h("p", { class: "hint" });
   const chart = new LineChart(`${label}, last two minutes`, POINTS);
-  const element = h(
-    "section",
-    { class: "tile" },
-    h("h2", {}, label),
-    value,
-    chart.element,
-    h("p", { class: "hint" }, hint),
-  );
+  const element = h("section", { class: "tile" }, h("h2", {}, label), value, chart.element, note);
   /** @param {Sample[]} history @param {Sample} sample */
   const render = (history, sample) => {
     const values = history.map((now, index) => read(now, history[index - 1]));
     const last = values.findLast((entry) => entry !== null) ?? null;
     setText(value, last === null ? "–" : format(last, sample));
+    setText(note, typeof hint === "string" ? hint : hint(sample));
     chart.update(values, top?.(sample));
   };
   return { element, render };
@@ -194,13 +196,4 @@ function createTile({ label, hint, read, format, top }) {
 function busyShare(now, before) {
   if (!before || now.busySeconds < before.busySeconds) return null;
   return Math.min(1, (now.busySeconds - before.busySeconds) / ((now.at - before.at) / 1000));
-}
-
-/**
- * Mean of what was observed between two readings; null when nothing was (or the server restarted).
- * @param {{ sum: number, count: number }} now @param {{ sum: number, count: number } | undefined} before
- */
-function meanMs(now, before) {
-  if (!before || now.count <= before.count) return null;
-  return ((now.sum - before.sum) / (now.count - before.count)) * 1000;
 }
