@@ -145,18 +145,15 @@ class Session:
     async def _read(self, writer: asyncio.Task[None]) -> None:
         frames = 0
         try:
-            while self._closing is None:
+            while True:
                 frame = await self._socket.receive()
-                now = self._clock()
-                if isinstance(frame, str):
-                    events = self._connection.receive_text(frame, now)
-                else:
-                    events = self._connection.receive_binary(frame, now)
-                for event in events:
-                    self._receive(event, now)
                 frames += 1
                 if frames % FRAMES_PER_TURN == 0:
                     await asyncio.sleep(0)  # a burst of frames must not starve other sessions
+                # While closing, frames are read and dropped: a peer that is blocked in sending
+                # would never read our close.
+                if self._closing is None:
+                    self._receive_frame(frame)
         except SocketClosed:
             # In this tick, before the writer or anyone else runs: nobody is left to read.
             self._cancel_all("disconnect")
@@ -188,6 +185,15 @@ class Session:
         self._close(CloseCode.FLOOD, "answers pile up: the peer asks without reading")
 
     # --- events --------------------------------------------------------------------------------
+
+    def _receive_frame(self, frame: str | bytes) -> None:
+        now = self._clock()
+        if isinstance(frame, str):
+            events = self._connection.receive_text(frame, now)
+        else:
+            events = self._connection.receive_binary(frame, now)
+        for event in events:
+            self._receive(event, now)
 
     def _receive(self, event: ConnectionEvent, now: float) -> None:
         match event:
