@@ -149,9 +149,7 @@ class EngineProcess:
         try:
             while not self._closing.is_set() and self._state != "failed":
                 self._state = "starting"
-                death = await self._live()
-                if death is not None:
-                    await self._lose(death)
+                await self._back_off(await self._live())
             await self._closing.wait()
         finally:
             self._state = "closed"
@@ -159,8 +157,11 @@ class EngineProcess:
 
     # --- one worker ----------------------------------------------------------------------------
 
-    async def _live(self) -> Death | None:
-        """Spawn a worker and stay until it is dead and reaped; None when it ended as asked."""
+    async def _live(self) -> float | None:
+        """Spawn a worker and stay until it is dead, told and reaped, in that order.
+
+        Returns the back-off in seconds; None when it ended as asked or for good.
+        """
         output = WorkerOutput(
             lambda line: self._log.info("worker_output", line=line),
             lambda lines: self._log.warning("worker_output_dropped", lines=lines),
@@ -170,16 +171,19 @@ class EngineProcess:
             child = await spawn_worker(output)
         except OSError as error:
             self._log.exception("worker_spawn_failed", errno=error.errno)
-            return Death("it could not be started")
+            return self._tell(Death("it could not be started"))
         worker = self._worker = _Worker(child, self._link())
         try:
             await asyncio.get_running_loop().create_unix_connection(
                 lambda: worker.link, sock=child.sock
             )
             self._log.info("worker_started", pid=child.process.pid)
-            return None if self._closing.is_set() else await self._serve(worker)
+            death = None if self._closing.is_set() else await self._serve(worker)
+            self._bury(worker)
+            return None if death is None else self._tell(death)
         finally:
             self._bury(worker)
+            # A big process takes its time to die: jobs do not wait for that, a successor does.
             await child.process.wait()
 
     def _link(self) -> WorkerLink:
@@ -251,6 +255,8 @@ class EngineProcess:
         return Death(cause, ready_seconds, worker.load_fault)
 
     def _bury(self, worker: _Worker) -> None:
+        if self._worker is not worker:
+            return
         kill_group(worker.child.process)
         worker.link.give_up("it is gone")
         worker.child.sock.close()
@@ -258,19 +264,24 @@ class EngineProcess:
         self._history.add(worker)
         self._worker = None
 
-    async def _lose(self, death: Death) -> None:
-        """Tell it, then wait out the back-off or become `failed`."""
+    def _tell(self, death: Death) -> float | None:
+        """The back-off in seconds, or None when the model has failed for good."""
         verdict = self._policy.judge(death)
         if verdict.delay_seconds is None:
             self._state = "failed"
             self._log.error("engine_failed", code=verdict.error.code, reason=verdict.error.message)
-            self._listener.on_worker_lost(verdict.error)
-            return
-        self._state = "restarting"
-        self._log.warning("worker_lost", cause=death.cause, restart_seconds=verdict.delay_seconds)
+        else:
+            self._state = "restarting"
+            delay = verdict.delay_seconds
+            self._log.warning("worker_lost", cause=death.cause, restart_seconds=delay)
         self._listener.on_worker_lost(verdict.error)
+        return verdict.delay_seconds
+
+    async def _back_off(self, delay_seconds: float | None) -> None:
+        if delay_seconds is None:
+            return
         try:
-            async with asyncio.timeout(verdict.delay_seconds):
+            async with asyncio.timeout(delay_seconds):
                 await self._closing.wait()
         except TimeoutError:
             return

@@ -1,28 +1,6 @@
 """An engine for tests and benchmarks: what it does is written in the prompt, and costs no model.
 
-The last user message is the script: words of the form `key=value`, in any order; every other word
-is plain text. So any prompt works, and `tokens=3 step_ms=5 Hello` answers "w0 w1 w2 ".
-
-Output
-    tokens=N        natural length of the answer (default: option `tokens`); finish_reason `stop`,
-                    or `length` when max_tokens is less
-    say=WORD        token i is the text "WORDi " (default "w"), so streams can be told apart
-    burst=N         tokens per step of this job (default 1)
-    step_ms=F       the least a step takes while this job is in it (default: option)
-    prefill_steps=N steps before the first token
-    prompt_tokens=N pretend that the prompt is that long (default: words of all messages)
-Failure
-    refuse=CODE     `prepare` refuses with this error code; refuse_start=CODE: `start` does
-    memory=WHERE    MemoryError in `prepare`, `start` or `step` (the last is a crash)
-    prepare_ms=F    how long `prepare` takes
-    fail_at=N       generation_failed after N tokens (here and below 0: before the first)
-    raise_at=N      `step` raises after N tokens: a crash with a traceback
-    crash_at=N      the process dies of SIGKILL after N tokens: a crash without a word
-    hang_at=N       `step` never returns after N tokens, whatever happens
-Cancel
-    cancel_ms=F     a cancelled job computes no more but is released that much later
-    ignore_cancel=1 cancels do nothing: it goes on to its natural end
-    deaf=1          a step with this job cannot be cut short by `interrupt`
+The last user message is the script, in the language of `script.py`.
 
 `LoadSpec.options`: tokens (16), step_seconds (0.0), interruptible (True), kv_bytes_per_token
 (1024); load_seconds (0.0; percents are reported), load_fail (message: typed failure), load_raise
@@ -40,10 +18,9 @@ import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Literal, NoReturn
+from typing import NoReturn
 
 import msgspec
-from msgspec import Meta
 
 from plait.engines.base import (
     CancelFlags,
@@ -62,11 +39,11 @@ from plait.engines.base import (
     Usage,
 )
 from plait.engines.ipc import fault_of
+from plait.engines.script import Script, parse_script
 from plait.errors import (
     BY_CODE,
     ContextOverflow,
     GenerationFailed,
-    InvalidRequest,
     ModelLoadFailed,
     UnsupportedMethod,
 )
@@ -74,43 +51,6 @@ from plait.wire.messages import FinishReason
 
 SLICE_SECONDS = 0.05
 LOAD_STEPS = 4
-
-
-Count = Annotated[int, Meta(ge=0)]
-Millis = Annotated[float, Meta(ge=0, le=3_600_000)]
-
-
-class Script(msgspec.Struct, frozen=True):
-    """The parsed prompt; see the module's docstring. -1 means never."""
-
-    tokens: Count
-    step_ms: Millis
-    say: str = "w"
-    burst: Annotated[int, Meta(ge=1)] = 1
-    prefill_steps: Count = 0
-    prompt_tokens: int = -1
-    refuse: str = ""
-    refuse_start: str = ""
-    memory: Literal["", "prepare", "start", "step"] = ""
-    prepare_ms: Millis = 0.0
-    fail_at: int = -1
-    raise_at: int = -1
-    crash_at: int = -1
-    hang_at: int = -1
-    cancel_ms: Millis = 0.0
-    ignore_cancel: bool = False
-    deaf: bool = False
-
-
-def parse_script(text: str, *, tokens: int, step_ms: float) -> Script:
-    """Unknown keys are plain text; a bad value of a known one raises InvalidRequest."""
-    words = [word.partition("=") for word in text.split()]
-    values: dict[str, Any] = {"tokens": tokens, "step_ms": step_ms}
-    values |= {key: value for key, equals, value in words if equals}
-    try:
-        return msgspec.convert(values, Script, strict=False)
-    except msgspec.ValidationError as error:
-        raise InvalidRequest(f"The script is not valid: {error}", param="messages") from error
 
 
 @dataclass(slots=True)
