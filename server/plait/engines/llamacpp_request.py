@@ -66,7 +66,7 @@ class Request:
         self._dropped = False  # the callback has told the engine to stop
         self._error: Exception | None = None
         self._wake = threading.Event()
-        self._last = 0.0
+        self._patience = Patience()
         self._thread = threading.Thread(target=self._run, daemon=True, name=f"job-{job}")
 
     def start(self) -> None:
@@ -107,15 +107,21 @@ class Request:
             self._dropped = True
             return True
         self._inbox.put(Arrival(self, chunk, now))
-        seconds = self._patience_seconds(chunk, now)
+        seconds = self._patience.seconds_after(chunk, now)
         if seconds and not self._stop:
             self._wake.wait(seconds)
             self._wake.clear()
         self._dropped = self._stop
         return self._stop
 
-    def _patience_seconds(self, chunk: Chunk, now: float) -> float:
-        """The next step will take about as long as the last one."""
+
+class Patience:
+    """How long to stay in the callback: most of what the last step took, as the next one will."""
+
+    def __init__(self) -> None:
+        self._last: float | None = None
+
+    def seconds_after(self, chunk: Chunk, now: float) -> float:
         last, self._last = self._last, now
         progress = chunk.prompt_progress
         follows_at_once = (
@@ -123,7 +129,7 @@ class Request:
             or chunk.error is not None
             or (progress is not None and progress.processed == progress.total)
         )
-        if follows_at_once or not last:
+        if follows_at_once or last is None:
             return 0.0
         return min(PATIENCE * (now - last), MAX_PATIENCE_SECONDS)
 
