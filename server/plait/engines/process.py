@@ -1,10 +1,10 @@
-"""The gateway's handle of one worker: spawn it, watch it, restart it, end it.
+"""The gateway's handle of one engine, over all its workers: start, tell, restart, close.
 
     starting -> loading -> ready -> (death) restarting -> starting ...   -> failed | closed
 
-A death is noticed by the end of its socket or of the process, whichever is first, and told once
-by `on_worker_lost`; only then the next worker starts, after a back-off. A model that cannot be
-loaded is not retried. Knows no streams, leases or scheduling: it passes events on as they come.
+A death is told once, by `on_worker_lost`, and nothing of that worker arrives afterwards; the next
+one starts after a back-off. A model that cannot be loaded is not retried. Knows no streams, leases
+or scheduling: it passes events on as they come.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Literal, Protocol
 
 import structlog
@@ -21,7 +20,6 @@ from plait.engines.base import (
     Command,
     EngineInfo,
     Event,
-    Fault,
     Gauges,
     LoadFailed,
     Loading,
@@ -31,15 +29,12 @@ from plait.engines.base import (
     Shutdown,
     Stats,
 )
-from plait.engines.link import WorkerLink
+from plait.engines.generation import Generation
 from plait.engines.restart import Death, Limits, RestartPolicy
-from plait.engines.spawn import Child, WorkerOutput, kill_group, spawn_worker
+from plait.engines.spawn import WorkerOutput, spawn_worker
 from plait.errors import PlaitError
 
 State = Literal["starting", "loading", "ready", "failed", "restarting", "closed"]
-
-# How long the two signs of a death may lie apart before the second is no longer waited for.
-DEATH_SECONDS = 0.3
 
 
 class EngineListener(Protocol):
@@ -79,8 +74,9 @@ class EngineProcess:
         self._log = structlog.get_logger(__name__).bind(model=spec.model, engine=spec.engine)
         self._state: State = "starting"
         self._info: EngineInfo | None = None
-        self._worker: _Worker | None = None
-        self._history = _History(last_progress=clock())
+        self._worker: Generation | None = None
+        self._past = Stats()
+        self._last_progress = clock()
         self._closing = asyncio.Event()
         self._finished = asyncio.Event()
         self._finished.set()  # `run` clears it
@@ -98,16 +94,16 @@ class EngineProcess:
     def stats(self) -> Stats:
         """Gauges of the live worker (0 without one); counters run on over restarts."""
         live = self._worker.stats if self._worker else Stats()
-        return _with_counters(live, self._history.stats, live)
+        return _with_counters(live, self._past, live)
 
     @property
     def pid(self) -> int | None:
-        return self._worker.child.process.pid if self._worker else None
+        return self._worker.pid if self._worker else None
 
     @property
     def last_progress(self) -> float:
         """When the worker last said anything, on the injected clock."""
-        return self._worker.link.last_progress if self._worker else self._history.last_progress
+        return self._worker.link.last_progress if self._worker else self._last_progress
 
     def healthy(self, now: float) -> bool:
         """Ready and heard of lately; `now` on the injected clock."""
@@ -123,8 +119,7 @@ class EngineProcess:
         """SIGKILL now; `on_worker_lost` follows, then a restart. `reason` is shown to peers."""
         if self._worker is not None:
             self._log.warning("worker_killed", pid=self.pid, reason=reason)
-            self._worker.kill_reason = self._worker.kill_reason or reason
-            kill_group(self._worker.child.process)
+            self._worker.kill(reason)
 
     async def close(self, grace_seconds: float) -> None:
         """Ask the worker to end, kill it after the grace, and wait until `run` has returned.
@@ -172,49 +167,21 @@ class EngineProcess:
         except OSError as error:
             self._log.exception("worker_spawn_failed", errno=error.errno)
             return self._tell(Death("it could not be started"))
-        worker = self._worker = _Worker(child, self._link())
+        worker = self._worker = Generation(
+            child, self._receive, clock=self._clock, limits=self._limits
+        )
         try:
-            await asyncio.get_running_loop().create_unix_connection(
-                lambda: worker.link, sock=child.sock
-            )
-            self._log.info("worker_started", pid=child.process.pid)
-            death = None if self._closing.is_set() else await self._serve(worker)
+            await worker.connect()
+            self._log.info("worker_started", pid=worker.pid)
+            if self._closing.is_set():
+                return None
+            death = await worker.serve(self._spec)
             self._bury(worker)
-            return None if death is None else self._tell(death)
+            return None if self._ended_as_asked(worker) else self._tell(death)
         finally:
             self._bury(worker)
             # A big process takes its time to die: jobs do not wait for that, a successor does.
-            await child.process.wait()
-
-    def _link(self) -> WorkerLink:
-        return WorkerLink(
-            self._receive, clock=self._clock, max_backlog_bytes=self._limits.max_backlog_bytes
-        )
-
-    async def _serve(self, worker: _Worker) -> Death | None:
-        async with asyncio.TaskGroup() as tasks:
-            exit_watch = tasks.create_task(_close_at_exit(worker))
-            heartbeat = tasks.create_task(self._heartbeat(worker.link))
-            worker.link.send(self._spec)
-            await worker.link.closed.wait()
-            heartbeat.cancel()
-            # An end of file without an exit soon: no worker of ours lives without its socket.
-            await asyncio.wait([exit_watch], timeout=DEATH_SECONDS)
-            kill_group(worker.child.process)
-            await asyncio.wait([exit_watch], timeout=DEATH_SECONDS)
-            exit_watch.cancel()
-        return self._death_of(worker)
-
-    async def _heartbeat(self, link: WorkerLink) -> None:
-        while True:
-            await asyncio.sleep(self._limits.ping_seconds)
-            link.beat()
-            limits = self._limits
-            allowed = (
-                limits.stalled_seconds if self._state == "ready" else limits.load_stalled_seconds
-            )
-            if link.silent_beats * limits.ping_seconds > allowed:
-                self.kill(f"it made no progress for {allowed:g} s")
+            await worker.reaped()
 
     def _receive(self, events: list[Event]) -> None:
         assert self._worker is not None
@@ -246,23 +213,15 @@ class EngineProcess:
 
     # --- its death -----------------------------------------------------------------------------
 
-    def _death_of(self, worker: _Worker) -> Death | None:
-        status = worker.child.process.returncode
-        if self._closing.is_set() and (status == 0 or worker.ready_at is None):
-            return None
-        cause = worker.kill_reason or worker.link.fault or _exit_cause(status)
-        ready_seconds = None if worker.ready_at is None else self._clock() - worker.ready_at
-        return Death(cause, ready_seconds, worker.load_fault)
+    def _ended_as_asked(self, worker: Generation) -> bool:
+        return self._closing.is_set() and (worker.exit_status == 0 or worker.ready_at is None)
 
-    def _bury(self, worker: _Worker) -> None:
-        if self._worker is not worker:
-            return
-        kill_group(worker.child.process)
-        worker.link.give_up("it is gone")
-        worker.child.sock.close()
-        worker.child.output.close()
-        self._history.add(worker)
-        self._worker = None
+    def _bury(self, worker: Generation) -> None:
+        if self._worker is worker:
+            worker.bury()
+            self._last_progress = worker.link.last_progress
+            self._past = _with_counters(Stats(), self._past, worker.stats)
+            self._worker = None
 
     def _tell(self, death: Death) -> float | None:
         """The back-off in seconds, or None when the model has failed for good."""
@@ -285,46 +244,6 @@ class EngineProcess:
                 await self._closing.wait()
         except TimeoutError:
             return
-
-
-@dataclass(slots=True)
-class _Worker:
-    """One generation."""
-
-    child: Child
-    link: WorkerLink
-    stats: Stats = field(default_factory=Stats)
-    ready_at: float | None = None
-    kill_reason: str | None = None
-    load_fault: Fault | None = None
-
-
-@dataclass(slots=True)
-class _History:
-    """What outlives a worker: its counters and the last sign of life."""
-
-    last_progress: float
-    stats: Stats = field(default_factory=Stats)
-
-    def add(self, worker: _Worker) -> None:
-        self.last_progress = worker.link.last_progress
-        self.stats = _with_counters(Stats(), self.stats, worker.stats)
-
-
-async def _close_at_exit(worker: _Worker) -> None:
-    """The process is gone: let what it sent arrive, then close even if a fork holds its socket."""
-    await worker.child.process.wait()
-    try:
-        async with asyncio.timeout(DEATH_SECONDS):
-            await worker.link.closed.wait()
-    except TimeoutError:
-        worker.link.give_up("its process ended")
-
-
-def _exit_cause(status: int | None) -> str:
-    if status is None:
-        return "it closed its socket"
-    return f"signal {-status}" if status < 0 else f"exit status {status}"
 
 
 def _with_counters(gauges: Stats, *parts: Stats) -> Stats:

@@ -1,0 +1,113 @@
+"""One worker process from its spawn to its death: watched, killed, reaped.
+
+Death shows as the end of its socket or of its process, whichever is first. What follows a death is
+not decided here (see `restart`), nor what the events mean to jobs.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from plait.engines.base import Event, Fault, LoadSpec, Stats
+from plait.engines.link import WorkerLink
+from plait.engines.restart import Death, Limits
+from plait.engines.spawn import Child, kill_group
+
+# How long the two signs of a death may lie apart before the second is no longer waited for.
+DEATH_SECONDS = 0.3
+
+
+class Generation:
+    """`stats`, `ready_at` and `load_fault` are what the owner learnt from the worker's events."""
+
+    def __init__(
+        self,
+        child: Child,
+        deliver: Callable[[list[Event]], None],
+        *,
+        clock: Callable[[], float],
+        limits: Limits,
+    ) -> None:
+        self.link = WorkerLink(deliver, clock=clock, max_backlog_bytes=limits.max_backlog_bytes)
+        self.stats = Stats()
+        self.ready_at: float | None = None
+        self.load_fault: Fault | None = None
+        self._child = child
+        self._clock = clock
+        self._limits = limits
+        self._kill_reason: str | None = None
+
+    @property
+    def pid(self) -> int:
+        return self._child.process.pid
+
+    @property
+    def exit_status(self) -> int | None:
+        """Negative: the signal that ended it. None while it is not reaped."""
+        return self._child.process.returncode
+
+    def kill(self, reason: str) -> None:
+        """SIGKILL; the first reason is the one told."""
+        self._kill_reason = self._kill_reason or reason
+        kill_group(self._child.process)
+
+    async def connect(self) -> None:
+        """Before `serve`."""
+        loop = asyncio.get_running_loop()
+        await loop.create_unix_connection(lambda: self.link, sock=self._child.sock)
+
+    async def serve(self, spec: LoadSpec) -> Death:
+        """Until it is dead, or beyond doubt about to be: its socket closed and SIGKILL sent."""
+        async with asyncio.TaskGroup() as tasks:
+            exit_watch = tasks.create_task(self._close_at_exit())
+            heartbeat = tasks.create_task(self._heartbeat())
+            self.link.send(spec)
+            await self.link.closed.wait()
+            heartbeat.cancel()
+            # An end of file without an exit soon: no worker of ours lives without its socket.
+            await asyncio.wait([exit_watch], timeout=DEATH_SECONDS)
+            kill_group(self._child.process)
+            await asyncio.wait([exit_watch], timeout=DEATH_SECONDS)
+            exit_watch.cancel()
+        return self._death()
+
+    def bury(self) -> None:
+        """Kill what may be left of it and give its descriptors back; idempotent."""
+        kill_group(self._child.process)
+        self.link.give_up("it is gone")
+        self._child.sock.close()
+        self._child.output.close()
+
+    async def reaped(self) -> None:
+        await self._child.process.wait()
+
+    async def _close_at_exit(self) -> None:
+        """Let what it sent before its exit arrive; a fork of it may hold the socket open."""
+        await self.reaped()
+        try:
+            async with asyncio.timeout(DEATH_SECONDS):
+                await self.link.closed.wait()
+        except TimeoutError:
+            self.link.give_up("its process ended")
+
+    async def _heartbeat(self) -> None:
+        limits = self._limits
+        while True:
+            await asyncio.sleep(limits.ping_seconds)
+            self.link.beat()
+            loading = self.ready_at is None
+            allowed = limits.load_stalled_seconds if loading else limits.stalled_seconds
+            if self.link.silent_beats * limits.ping_seconds > allowed:
+                self.kill(f"it made no progress for {allowed:g} s")
+
+    def _death(self) -> Death:
+        cause = self._kill_reason or self.link.fault or _exit_cause(self.exit_status)
+        ready_seconds = None if self.ready_at is None else self._clock() - self.ready_at
+        return Death(cause, ready_seconds, self.load_fault)
+
+
+def _exit_cause(status: int | None) -> str:
+    if status is None:
+        return "it closed its socket"
+    return f"signal {-status}" if status < 0 else f"exit status {status}"
