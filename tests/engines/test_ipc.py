@@ -13,6 +13,7 @@ from plait.engines.base import (
     EngineInfo,
     Event,
     Failed,
+    Fault,
     Feed,
     Finished,
     FinishInput,
@@ -36,7 +37,7 @@ from plait.engines.base import (
 )
 from plait.errors import BY_CODE, ContextOverflow
 
-FAULT = ipc.fault_of(ContextOverflow("too long", param="messages", data={"limit": 4}))
+FAULT = Fault.of(ContextOverflow("too long", param="messages", data={"limit": 4}))
 EVENTS: list[Event] = [
     Loading("weights", 10),
     Ready(EngineInfo("scripted", "m", ["chat"], 4, 4096, 1024, 1 << 40, "freed")),
@@ -90,7 +91,7 @@ def test_the_load_spec_survives_the_border() -> None:
 def test_every_error_survives_the_border(code: str) -> None:
     error = BY_CODE[code]("no", param="p", data={"n": 1}, retry_after_ms=5)
 
-    back = ipc.error_of(ipc.fault_of(error))
+    back = Fault.of(error).to_error()
 
     assert type(back) is type(error)
     assert vars(back) == vars(error)

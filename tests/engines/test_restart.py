@@ -1,8 +1,8 @@
 from __future__ import annotations
 
-from plait.engines.ipc import fault_of
+from plait.engines.base import Fault
 from plait.engines.restart import Death, Limits, RestartPolicy
-from plait.errors import EngineCrashed, OutOfMemory
+from plait.errors import EngineCrashed, ModelLoadFailed, OutOfMemory
 
 
 def delays(policy: RestartPolicy, *ready_seconds: float | None) -> list[float | None]:
@@ -23,14 +23,15 @@ def test_a_minute_of_health_starts_the_delay_afresh() -> None:
     assert delays(policy, 1.0, 59.9, 60.0, 1.0) == [0.1, 0.2, 0.1, 0.2]
 
 
-def test_a_stated_load_failure_is_final_and_keeps_its_code() -> None:
+def test_a_stated_load_failure_is_final_whatever_its_code_was() -> None:
     policy = RestartPolicy("m", Limits())
-    fault = fault_of(OutOfMemory("needs 4 GB"))
+    fault = Fault.of(OutOfMemory("needs 4 GB"))
 
     verdict = policy.judge(Death("exit status 0", None, fault))
 
     assert verdict.delay_seconds is None
-    assert isinstance(verdict.error, OutOfMemory)
+    assert isinstance(verdict.error, ModelLoadFailed)
+    assert verdict.error.message == "needs 4 GB"
 
 
 def test_five_deaths_in_a_row_while_loading_are_final() -> None:

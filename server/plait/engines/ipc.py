@@ -11,8 +11,7 @@ import struct
 
 import msgspec
 
-from plait.engines.base import Command, Event, Fault, LoadSpec
-from plait.errors import BY_CODE, PlaitError
+from plait.engines.base import Command, Event, LoadSpec
 
 # A Prepare carries one client text frame (at most 64 MiB by configuration) in a denser encoding.
 MAX_FRAME_BYTES = 128 * 1024 * 1024
@@ -67,19 +66,6 @@ def decode_spec(payload: bytes) -> LoadSpec:
         return _spec_decoder.decode(payload)
     except msgspec.DecodeError as error:
         raise FrameError(f"not a load spec: {error}") from error
-
-
-def fault_of(error: PlaitError) -> Fault:
-    """The error as it crosses the process border; `error_of` is the inverse."""
-    return Fault(error.code, error.message, error.param, error.data, error.retry_after_ms)
-
-
-def error_of(fault: Fault) -> PlaitError:
-    """The exception to raise or to show; a code this side does not know becomes `internal`."""
-    leaf = BY_CODE.get(fault.code, BY_CODE["internal"])
-    return leaf(
-        fault.message, param=fault.param, data=fault.data, retry_after_ms=fault.retry_after_ms
-    )
 
 
 class FrameReader:

@@ -22,6 +22,7 @@ from plait.engines.base import (
     EngineInfo,
     Event,
     Failed,
+    Fault,
     Feed,
     Finished,
     Item,
@@ -34,7 +35,6 @@ from plait.engines.base import (
 )
 from plait.engines.chat_prompt import ChatTokenizer, fit_answer, reserve_bytes
 from plait.engines.chat_text import AnswerText
-from plait.engines.ipc import fault_of
 from plait.engines.llamacpp_job import Job, TokenNames
 from plait.engines.llamacpp_request import Arrival, Gone, Inbox, Request
 from plait.engines.llamacpp_seats import Seats
@@ -285,7 +285,7 @@ class LlamaCpp:
     def _end(self, job: Job, gone: Gone, *, cancelled: bool) -> None:
         if not cancelled and job.answer.finish_reason is None:
             error = job.error or GenerationFailed("The model stopped without an end; try again.")
-            self._events.append(Failed(job.id, fault_of(error), job.usage))
+            self._events.append(Failed(job.id, Fault.of(error), job.usage))
         self._release(job, gone.at)
 
     def _release(self, job: Job, at: float) -> None:

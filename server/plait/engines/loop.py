@@ -41,7 +41,6 @@ from plait.engines.base import (
     Stats,
     Usage,
 )
-from plait.engines.ipc import fault_of
 from plait.engines.mailbox import Mailbox
 from plait.errors import Internal, OutOfMemory, PlaitError
 
@@ -308,8 +307,8 @@ def _usage_of_nothing(job: _Job) -> Usage:
 
 def _fault(error: PlaitError | MemoryError) -> Fault:
     if isinstance(error, PlaitError):
-        return fault_of(error)
-    return fault_of(
+        return Fault.of(error)
+    return Fault.of(
         OutOfMemory("The engine ran out of memory for this stream; try again or send less.")
     )
 

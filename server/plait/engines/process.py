@@ -50,8 +50,8 @@ class EngineListener(Protocol):
     def on_worker_lost(self, error: PlaitError) -> None:
         """All jobs of the worker are gone and nothing of it arrives any more.
 
-        EngineCrashed: a new worker comes after a back-off (`retry_after_ms`). Otherwise (mostly
-        ModelLoadFailed) the state is `failed` and stays so. Not called for an orderly `close`.
+        EngineCrashed: a new worker comes after a back-off (`retry_after_ms`). ModelLoadFailed: the
+        state is `failed` and stays so. Not called for an orderly `close`.
         """
 
 

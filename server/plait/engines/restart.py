@@ -10,7 +10,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from plait.engines.base import Fault
-from plait.engines.ipc import error_of
 from plait.errors import EngineCrashed, ModelLoadFailed, PlaitError
 
 
@@ -62,7 +61,7 @@ class RestartPolicy:
 
     def judge(self, death: Death) -> Verdict:
         if death.load_fault is not None:
-            return Verdict(error_of(death.load_fault), None)
+            return Verdict(_load_failure(death.load_fault), None)
         ready = death.ready_seconds is not None
         self._deaths_while_loading = 0 if ready else self._deaths_while_loading + 1
         if self._deaths_while_loading >= self._limits.max_deaths_while_loading:
@@ -88,3 +87,11 @@ class RestartPolicy:
             f"The engine of model '{self._model}' died {self._deaths_while_loading} times while "
             f"loading it ({death.cause}); the server's log says more."
         )
+
+
+def _load_failure(fault: Fault) -> ModelLoadFailed:
+    """Whatever kept the model from loading: to a peer the failed load is what counts."""
+    error = fault.to_error()
+    if isinstance(error, ModelLoadFailed):
+        return error
+    return ModelLoadFailed(error.message, data=error.data)

@@ -27,6 +27,7 @@ from plait.engines.base import (
     EngineInfo,
     Event,
     Failed,
+    Fault,
     Feed,
     Finished,
     Item,
@@ -38,7 +39,6 @@ from plait.engines.base import (
     Stats,
     Usage,
 )
-from plait.engines.ipc import fault_of
 from plait.engines.script import Script, parse_script
 from plait.errors import (
     BY_CODE,
@@ -271,7 +271,7 @@ class ScriptedEngine:
         if script.memory == "step":
             raise MemoryError
         if script.fail_at == produced:
-            fault = fault_of(
+            fault = Fault.of(
                 GenerationFailed(f"The model could not go on after {produced} tokens; try again.")
             )
             events.append(Failed(job_id, fault, job.usage))

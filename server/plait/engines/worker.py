@@ -24,6 +24,7 @@ from plait.engines import ipc
 from plait.engines.base import (
     Engine,
     Event,
+    Fault,
     Feed,
     Loader,
     LoadFailed,
@@ -34,7 +35,7 @@ from plait.engines.base import (
 )
 from plait.engines.loop import WorkerLoop
 from plait.engines.mailbox import Mailbox
-from plait.errors import ModelLoadFailed, OutOfMemory, PlaitError
+from plait.errors import ModelLoadFailed, PlaitError
 
 ADAPTERS = {
     "llamacpp": "plait.engines.llamacpp",
@@ -152,17 +153,17 @@ def _load(spec: LoadSpec, mailbox: Mailbox, send: Callable[[list[Event]], None])
     try:
         return _loader(spec.engine)(spec, mailbox, report)
     except PlaitError as error:
-        send([LoadFailed(ipc.fault_of(error))])
+        send([LoadFailed(Fault.of(error))])
     except MemoryError:
-        fault = OutOfMemory(f"There is not enough memory to load model '{spec.model}'.")
-        send([LoadFailed(ipc.fault_of(fault))])
+        failure = ModelLoadFailed(f"There is not enough memory to load model '{spec.model}'.")
+        send([LoadFailed(Fault.of(failure))])
     except Exception as error:  # noqa: BLE001 - model libraries raise anything; it is typed here
         traceback.print_exc()
         message = (
             f"Engine '{spec.engine}' could not load model '{spec.model}' "
             f"({type(error).__name__}); the server's log says more."
         )
-        send([LoadFailed(ipc.fault_of(ModelLoadFailed(message)))])
+        send([LoadFailed(Fault.of(ModelLoadFailed(message)))])
     return None
 
 
