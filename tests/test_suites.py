@@ -1,0 +1,69 @@
+"""`.ci/suites.py` decides what CI believes, so its counting is held to account here."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+
+PASSES = "def test_passes(): pass\n"
+FAILS = "def test_fails(): assert False\n"
+SKIPS = "import pytest\ndef test_skips(): pytest.skip('no reason')\n"
+SUBTESTS = (
+    "def test_many(subtests):\n    for n in range(9):\n        with subtests.test(n=n): pass\n"
+)
+
+
+@pytest.fixture
+def checkout(tmp_path: Path) -> Path:
+    """A project of one suite that a test fills, around the real script."""
+    (tmp_path / ".ci").mkdir()
+    (tmp_path / "tests").mkdir()
+    for name in ("suites.py", "browser"):
+        (tmp_path / ".ci" / name).write_bytes((ROOT / ".ci" / name).read_bytes())
+        (tmp_path / ".ci" / name).chmod(0o755)
+    return tmp_path
+
+
+def run(checkout: Path, *sources: str) -> tuple[int, str]:
+    """Run the python suite over these test files; returns exit status and last line."""
+    for number, source in enumerate(sources):
+        (checkout / "tests" / f"test_{number}.py").write_text(source)
+    done = subprocess.run(
+        [sys.executable, ".ci/suites.py", "python"],
+        cwd=checkout, capture_output=True, text=True, check=False,
+    )  # fmt: skip
+    return done.returncode, done.stdout.splitlines()[-1]
+
+
+def test_what_passed_and_was_skipped_is_counted(checkout: Path) -> None:
+    assert run(checkout, PASSES, SKIPS) == (0, "1 passed, 0 failed, 1 skipped")
+
+
+def test_one_failure_fails_the_run(checkout: Path) -> None:
+    assert run(checkout, PASSES, FAILS) == (1, "1 passed, 1 failed")
+
+
+def test_a_file_that_cannot_be_imported_is_a_failure(checkout: Path) -> None:
+    status, line = run(checkout, PASSES, "import no_such_module_anywhere\n")
+
+    assert status == 1
+    assert line.endswith("1 failed")
+
+
+def test_subtests_do_not_inflate_the_count(checkout: Path) -> None:
+    assert run(checkout, SUBTESTS) == (0, "1 passed, 0 failed")
+
+
+def test_a_suite_without_tests_is_a_failure(checkout: Path) -> None:
+    assert run(checkout) == (1, "0 passed, 1 failed")
+
+
+def test_a_run_that_dies_is_a_failure(checkout: Path) -> None:
+    status, line = run(checkout, "import os\ndef test_dies(): os._exit(0)\n")
+
+    assert (status, line) == (1, "0 passed, 1 failed")
