@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -177,3 +180,19 @@ def test_a_wrong_directory_is_a_typed_failure_without_its_path(
         load(tiny_spec(directory), Flags(), say_nothing)
 
     assert str(tmp_path) not in caught.value.message
+
+
+def test_without_mlx_the_load_says_what_to_install() -> None:
+    program = (
+        "import sys; sys.modules['mlx'] = None\n"
+        "from plait.engines.mlx import load\n"
+        "from plait.engines.base import LoadSpec\n"
+        "load(LoadSpec('mlx', 'tiny', 1, 64, 64), None, lambda phase, percent: None)\n"
+    )
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
+    )  # fmt: skip
+
+    assert "ModelLoadFailed" in run.stderr
+    assert "install plait[mlx]" in run.stderr

@@ -30,10 +30,7 @@ WARM_UP_TOKENS = 3
 def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> MlxChat:
     """Raises `ModelLoadFailed`; `spec.weights` is the model directory (or its weight file)."""
     report("libraries", None)
-    if "mlx.core" not in sys.modules:
-        mlx_blas.preload()
-    import mlx.core as mx
-
+    mx = _import_mlx()
     if sys.platform == "linux":
         # On a CPU compiling brings nothing and starts a C++ compiler in the middle of answers.
         mx.disable_compile()
@@ -51,6 +48,20 @@ def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> MlxChat:
     spec = msgspec.structs.replace(spec, context_tokens=min(spec.context_tokens, trained))
     report("warm-up", 70)
     return build(spec, flags, model, tokenizer, report)
+
+
+def _import_mlx() -> Any:
+    if "mlx.core" not in sys.modules:
+        mlx_blas.preload()
+    try:
+        import mlx.core
+        import mlx_lm.utils  # noqa: F401 - slow, so it happens under this phase's name
+    except ImportError as error:
+        raise ModelLoadFailed(
+            "Engine 'mlx' needs the packages mlx and mlx-lm, which are not usable here: "
+            "install plait[mlx] or choose another engine."
+        ) from error
+    return mlx.core
 
 
 def _load_weights(directory: Path) -> tuple[Any, dict[str, Any]]:

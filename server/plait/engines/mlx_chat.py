@@ -139,7 +139,7 @@ class MlxChat:
         if entry.state is JobState.PREPARED:
             self._forget(entry)
             return
-        if entry.row.decoding:
+        if entry.row.decoding and self._flags.stamp(job) is not None:
             entry.wasted += 1  # the step under way computes one more token for it
         self._leave(entry)
 
