@@ -121,3 +121,25 @@ async def test_a_job_that_ignores_its_cancel_costs_the_worker_its_life_after_10_
 
 def restarted(server: LiveServer, old_pid: int) -> bool:
     return server.get("/readyz")[0] == 200 and server.worker.pid != old_pid
+
+
+@pytest.mark.slow
+async def test_a_request_that_always_crashes_the_engine_is_not_retried_in_a_hot_loop(
+    mortal: LiveServer,
+) -> None:
+    async with peer(mortal.ws_url) as client:
+        before = len(gateway_lines(mortal))
+        await client.open(1, "tokens=5 raise_at=0")
+        await client.hear_terminals(1)
+        await asyncio.to_thread(
+            mortal.wait_until, lambda: mortal.get("/readyz")[0] == 200, 40, "ready"
+        )
+        worker = mortal.worker
+        used = sum(worker.cpu_times()[:2])
+        await asyncio.to_thread(worker.cpu_percent, 1.0)
+        assert sum(worker.cpu_times()[:2]) - used < 0.2
+        assert len(gateway_lines(mortal)) - before <= 10
+
+
+def gateway_lines(server: LiveServer) -> list[str]:
+    return [line for line in server.output.splitlines() if "worker_output" not in line]
