@@ -34,14 +34,14 @@ export class LineChart {
     const offset = this.points - values.length;
     const scale = top > 0 ? (HEIGHT - 4) / top : 0;
     let pen = "M";
-    let path = ""; // each run starts with a zero-length line, so that a lone value is a dot
+    let path = ""; // each run starts with a short dash, so that a lone value shows
     for (const [index, value] of values.entries()) {
       if (value === null) {
         pen = "M";
         continue;
       }
       const y = HEIGHT - 1 - Math.min(value, top) * scale;
-      path += `${pen}${((index + offset) * step).toFixed(1)} ${y.toFixed(1)}${pen === "M" ? "h0" : ""}`;
+      path += `${pen}${((index + offset) * step).toFixed(1)} ${y.toFixed(1)}${pen === "M" ? "h2" : ""}`;
       pen = "L";
     }
     this.line.setAttribute("d", path);

@@ -102,18 +102,26 @@ export class Chats {
 
   /** Freezes the text in this tick; the receipt comes with the terminal. @param {Chat} chat */
   stop(chat) {
+    this.#cancel(chat);
+    this.#store.flush();
+  }
+
+  /** All cancels leave before anything is drawn. */
+  stopAll() {
+    for (const chat of this.#store.state.chats) this.#cancel(chat);
+    this.#store.flush();
+  }
+
+  /** @param {Chat} chat */
+  #cancel(chat) {
     if (!chat.stream || chat.state === "stopping" || !isRunning(chat)) return;
     chat.state = "stopping";
+    chat.unread.length = 0; // what was not drawn yet never will be: the text stands still from here
     this.#store.changed("chats", "text");
     const attempt = chat.attempt;
     chat.stream.cancel().then((receipt) => {
       if (chat.attempt === attempt && chat.state === "stopping") this.#stopped(chat, receipt);
     });
-    this.#store.flush();
-  }
-
-  stopAll() {
-    for (const chat of this.#store.state.chats) this.stop(chat);
   }
 
   /** The chat Esc means: the focused one if it runs, else the newest that does. */

@@ -39,13 +39,8 @@ export class WireRow {
     );
   }
 
-  /** @param {Frame | null} frame @param {number} index @param {number} total @param {Frame | null} selected */
+  /** @param {Frame} frame @param {number} index @param {number} total @param {Frame | null} selected */
   show(frame, index, total, selected) {
-    this.element.hidden = !frame;
-    if (!frame) {
-      this.frame = null;
-      return;
-    }
     this.element.style.transform = `translateY(${index * ROW}px)`;
     this.element.setAttribute("aria-selected", String(frame === selected));
     this.element.setAttribute("aria-posinset", String(index + 1));

@@ -88,11 +88,13 @@ export class WireDrawer {
     return !this.#root.hidden;
   }
 
-  /** As the reader left it; else open where there is room. */
+  /** Open where there is room, unless the reader closed it; never by itself over the panel. */
   restore() {
-    const kept = localStorage.getItem(OPEN_KEY);
-    const wide = matchMedia(WIDE).matches;
-    this.toggle(wide && kept !== "closed", false);
+    const wide = matchMedia(WIDE);
+    const fit = () =>
+      this.toggle(wide.matches && localStorage.getItem(OPEN_KEY) !== "closed", false);
+    wide.addEventListener("change", fit);
+    fit();
   }
 
   toggle(open = !this.open, remember = true) {
@@ -172,13 +174,15 @@ export class WireDrawer {
 
   /** @param {Frame[]} frames @param {number} first @param {number} total */
   #drawRows(frames, first, total) {
+    for (const { element } of this.#rows.splice(frames.length)) element.remove();
     while (this.#rows.length < frames.length) {
       const row = new WireRow(this.#rows.length, (frame) => this.#select(frame));
       this.#rows.push(row);
       this.sizer.append(row.element);
     }
-    for (const [index, row] of this.#rows.entries())
-      row.show(frames[index] ?? null, first + index, total, this.#selected);
+    for (const [index, frame] of frames.entries()) {
+      this.#rows[index]?.show(frame, first + index, total, this.#selected);
+    }
     const selected = this.#rows.find((row) => row.frame && row.frame === this.#selected);
     if (selected) this.list.setAttribute("aria-activedescendant", selected.element.id);
     else this.list.removeAttribute("aria-activedescendant");

@@ -1,0 +1,122 @@
+"""Page objects: the playground as a person finds it, by role and test id, never by style.
+
+Errors of the browser's console are kept; a test that expects some takes them out (`expect_errors`).
+The page forbids eval, so nothing here waits on JavaScript expressions.
+"""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import ConsoleMessage, Error, Locator, Page, expect
+
+GENEROUS_MS = 20_000
+
+
+class Playground:
+    """One tab."""
+
+    def __init__(self, page: Page, url: str) -> None:
+        self.page = page
+        self.url = url
+        self.errors: list[str] = []
+        page.set_default_timeout(GENEROUS_MS)
+        page.on("console", self._note_message)
+        page.on("pageerror", self._note_error)
+
+    def _note_message(self, message: ConsoleMessage) -> None:
+        if message.type in ("error", "warning"):
+            self.errors.append(message.text)
+
+    def _note_error(self, error: Error) -> None:
+        self.errors.append(str(error))
+
+    def expect_errors(self, pattern: str) -> None:
+        """Forget the console errors that this test causes on purpose."""
+        self.errors = [text for text in self.errors if not re.search(pattern, text)]
+
+    def open(self) -> Playground:
+        self.page.goto(self.url)
+        return self.wait_connected()
+
+    def reload(self) -> Playground:
+        self.page.reload()
+        return self.wait_connected()
+
+    def wait_connected(self) -> Playground:
+        self.wait_connection("open")
+        return self
+
+    def wait_connection(self, state: str) -> None:
+        expect(self.test_id("connection-state")).to_have_attribute(
+            "data-state", state, timeout=GENEROUS_MS
+        )
+
+    def test_id(self, name: str) -> Locator:
+        return self.page.get_by_test_id(name)
+
+    @property
+    def composer(self) -> Locator:
+        return self.test_id("composer-input")
+
+    def choose_copies(self, copies: int) -> None:
+        self.test_id(f"copies-{copies}").check(force=True)  # drawn by the label around it
+
+    def ask(self, prompt: str, copies: int = 1) -> list[Card]:
+        """Send by keyboard; the new cards, in order."""
+        before = self.cards.count()
+        self.choose_copies(copies)
+        self.composer.fill(prompt)
+        self.composer.press("Control+Enter")
+        return [self.card(before + index) for index in range(copies)]
+
+    @property
+    def cards(self) -> Locator:
+        return self.test_id("stream-card")
+
+    def card(self, index: int) -> Card:
+        return Card(self.cards.nth(index))
+
+    def show_panel(self, name: str) -> None:
+        self.page.get_by_role("navigation").get_by_role("button", name=name).click()
+
+    def wire_types(self) -> list[str]:
+        """Types of the frames in view, oldest first."""
+        rows = self.test_id("wire-row").evaluate_all(
+            "rows => rows.map((row) => [Number(row.ariaPosInSet), row.dataset.type])"
+        )
+        return [kind for _, kind in sorted(rows)]
+
+    def overflows_sideways(self) -> bool:
+        width = self.page.evaluate("document.documentElement.scrollWidth")
+        viewport = self.page.viewport_size
+        assert viewport is not None
+        return bool(width > viewport["width"])
+
+
+class Card:
+    """One answer."""
+
+    def __init__(self, root: Locator) -> None:
+        self.root = root
+        self.text = root.get_by_test_id("stream-text")
+        self.stop = root.get_by_test_id("stop")
+        self.receipt = root.get_by_test_id("receipt")
+        self.retry = root.get_by_test_id("retry")
+
+    @property
+    def stream_id(self) -> int:
+        return int(self.root.get_attribute("data-stream-id") or 0)
+
+    def wait_state(self, state: str) -> Card:
+        expect(self.root).to_have_attribute("data-state", state, timeout=GENEROUS_MS)
+        return self
+
+    def wait_words(self, *words: str) -> Card:
+        """Until the answer contains these, in this order."""
+        pattern = re.compile(".*".join(re.escape(word) for word in words), re.DOTALL)
+        expect(self.text).to_contain_text(pattern, timeout=GENEROUS_MS)
+        return self
+
+    def read(self) -> str:
+        return self.text.text_content() or ""
