@@ -74,16 +74,16 @@ def run(server: ScriptedServer, *, stop_after: int | None = None) -> tuple[list[
                 return chunks, arrived
 
 
-def test_a_request_that_ends_by_itself_asks_for_no_proof() -> None:
+def test_a_request_that_ends_by_itself_is_gone_when_its_slot_takes_the_next_task() -> None:
     server = ScriptedServer([token_chunk()] * 3)
 
     chunks, gone = run(server)
 
     assert len(chunks) == 3
-    assert (gone.stopped, gone.error, server.bodies) == (False, None, ["body"])
+    assert (gone.stopped, gone.error, server.bodies) == (False, None, ["body", "probe"])
 
 
-def test_a_stopped_request_is_gone_only_after_the_engine_took_the_next_task_of_its_slot() -> None:
+def test_a_stopped_request_is_gone_when_its_slot_takes_the_next_task() -> None:
     server = ScriptedServer(token_chunk() for _ in range(100_000))
 
     _, gone = run(server, stop_after=3)

@@ -34,7 +34,7 @@ class Arrival:
 
 @dataclass(slots=True, eq=False)
 class Gone:
-    """`stopped`: the engine was told to drop it and confirmed; else it ended by itself."""
+    """The engine has confirmed it. `stopped`: it was told to drop it; else it ended by itself."""
 
     request: Request
     at: float
@@ -91,8 +91,7 @@ class Request:
     def _run(self) -> None:
         try:
             self._server.handle_completions(self._body, self._receive)
-            if self._dropped:
-                self._server.handle_completions(self._probe, _ignore)
+            self._server.handle_completions(self._probe, _ignore)
         except Exception as error:  # noqa: BLE001 - crosses to the engine thread inside Gone
             self._error = error
         self._inbox.put(Gone(self, time.monotonic(), self._dropped, self._error))
