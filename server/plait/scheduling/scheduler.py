@@ -41,13 +41,12 @@ from plait.engines.base import (
 )
 from plait.errors import ModelLoadFailed, PlaitError, QueueFull, ShuttingDown
 from plait.metrics import Metrics
-from plait.scheduling.admission import Candidate, Capacity, decide, next_timeout
+from plait.scheduling.admission import Capacity
 from plait.scheduling.leases import Leases
+from plait.scheduling.line import Line
 from plait.scheduling.model_metrics import ModelMetrics
 from plait.scheduling.ticket import StreamListener, Ticket, TicketState
 from plait.wire.messages import Phase
-
-MAX_PREPARING = 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +86,7 @@ class Scheduler:
         self._load_error: PlaitError | None = None
         self._load_progress: tuple[str, int | None] = ("loading", None)
         self._tickets: dict[int, Ticket] = {}  # by job, in order of arrival, until released
-        self._loading: dict[int, Ticket] = {}
-        self._preparing: dict[int, Ticket] = {}
-        self._queue: dict[int, Ticket] = {}  # QUEUED and RESUMING
-        self._served: dict[str, None] = {}  # owners, least recently granted first
+        self._line = Line(policy.queue_timeout_seconds)
         self._leases = Leases()
         self._last_job = 0
         self._draining = False
@@ -101,8 +97,7 @@ class Scheduler:
     def __repr__(self) -> str:
         return (
             f"<Scheduler {self.model}: {self._leases.slots_used} slots used, "
-            f"{self._leases.budget.reserved_bytes} bytes reserved, {len(self._loading)} loading, "
-            f"{len(self._preparing)} preparing, {len(self._queue)} queued, "
+            f"{self._leases.budget.reserved_bytes} bytes reserved, {self._line}, "
             f"{len(self._tickets)} tickets>"
         )
 
@@ -123,7 +118,7 @@ class Scheduler:
             raise ShuttingDown("the server is shutting down: reconnect in a moment")
         if self._load_error is not None:
             raise self._load_error
-        waiting = len(self._loading) + len(self._preparing) + len(self._queue)
+        waiting = len(self._line)
         # What fits into free slots does not wait, so it does not count against the queue.
         if waiting - self._leases.free_slots >= self._policy.max_queued:
             raise QueueFull(
@@ -136,13 +131,14 @@ class Scheduler:
         job = self._last_job
         prepare = Prepare(job, method, params, owner)
         ticket = Ticket(job, owner, batch, listener, prepare, self._clock())
-        self._tickets[job] = self._loading[job] = ticket
+        self._tickets[job] = ticket
+        self._line.join(ticket)
         self._touch()
         return ticket
 
     def phase(self, ticket: Ticket) -> tuple[Phase, int, int | None, int | None]:
         """What to tell a stream that was just submitted: (phase, position, percent, eta_ms)."""
-        position = max(0, len(self._loading) + len(self._preparing) + len(self._queue) - 1)
+        position = max(0, len(self._line) - 1)
         if self._info is None:
             return "loading", position, self._load_progress[1], None
         return "preparing", position, None, None
@@ -156,7 +152,7 @@ class Scheduler:
         if ticket.pending:
             self._forget(ticket)
             return True
-        self._queue.pop(ticket.job, None)
+        self._line.leave(ticket)
         ticket.state = TicketState.CANCELLING
         ticket.cancel_stamp = stamp
         ticket.stop_timer()
@@ -174,7 +170,7 @@ class Scheduler:
                 self._policy.yield_after_seconds, self._yield_slot, ticket
             )
         elif ticket.state is TicketState.RESUMING:
-            self._queue.pop(ticket.job)
+            self._line.leave(ticket)
             ticket.state = TicketState.YIELDED
             self._touch()
 
@@ -185,9 +181,7 @@ class Scheduler:
             ticket.state = TicketState.RUNNING
             self.engine.send(Resume(ticket.job))
         elif ticket.state is TicketState.YIELDED:
-            ticket.state = TicketState.RESUMING
-            ticket.enqueued = self._clock()
-            self._queue[ticket.job] = ticket
+            self._line.enqueue(ticket, TicketState.RESUMING, self._clock())
             self._touch()
 
     def drain(self) -> None:
@@ -202,7 +196,7 @@ class Scheduler:
 
     def on_loading(self, phase: str, percent: int | None) -> None:
         self._load_progress = (phase, percent)
-        for position, ticket in enumerate(self._loading.values()):
+        for position, ticket in enumerate(self._line.loading.values()):
             ticket.listener.on_phase("loading", position, percent, None)
 
     def on_ready(self, info: EngineInfo) -> None:
@@ -271,7 +265,6 @@ class Scheduler:
 
     def _enqueue(self, ticket: Ticket, prepared: Prepared) -> None:
         assert ticket.state is TicketState.PREPARING, ticket
-        del self._preparing[ticket.job]
         ticket.prepared = True
         ticket.prompt_tokens = prepared.prompt_tokens
         ticket.max_tokens = prepared.max_tokens
@@ -283,15 +276,11 @@ class Scheduler:
             self._forget(ticket)
             ticket.listener.on_refused(error)
             return
-        ticket.state = TicketState.QUEUED
-        ticket.enqueued = ticket.submitted
-        self._queue[ticket.job] = ticket
+        self._line.enqueue(ticket, TicketState.QUEUED, ticket.submitted)
         self._touch()
 
     def _grant(self, ticket: Ticket) -> None:
-        del self._queue[ticket.job]
-        self._served.pop(ticket.owner, None)
-        self._served[ticket.owner] = None
+        self._line.grant(ticket)
         self._leases.take_slot(ticket)
         if ticket.state is TicketState.RESUMING:
             ticket.state = TicketState.RUNNING
@@ -329,8 +318,8 @@ class Scheduler:
         """Give back what it holds, exactly once: nobody finds the ticket again afterwards."""
         ticket.stop_timer()
         self._leases.give_back(ticket)
-        for place in (self._tickets, self._loading, self._preparing, self._queue):
-            place.pop(ticket.job, None)
+        self._line.leave(ticket)
+        self._tickets.pop(ticket.job, None)
         ticket.state = TicketState.ENDED
         self._touch()
 
@@ -352,48 +341,33 @@ class Scheduler:
     def _pump(self) -> None:
         self._pump_due = False
         if self._info is not None:
-            self._send_prepares()
+            for ticket in self._line.take_to_prepare():
+                self.engine.send(ticket.prepare)
             self._admit()
         self._metrics.leases(self._leases)
 
-    def _send_prepares(self) -> None:
-        while self._loading and len(self._preparing) < MAX_PREPARING:
-            job, ticket = next(iter(self._loading.items()))
-            del self._loading[job]
-            ticket.state = TicketState.PREPARING
-            self._preparing[job] = ticket
-            self.engine.send(ticket.prepare)
-
     def _admit(self) -> None:
         now = self._clock()
-        decision = decide(
-            [_candidate(ticket) for ticket in self._queue.values()],
-            Capacity(self._leases.free_slots, self._leases.budget.available_bytes),
-            list(self._served),
-            now,
-            self._policy.queue_timeout_seconds,
-        )
+        capacity = Capacity(self._leases.free_slots, self._leases.budget.available_bytes)
+        decision = self._line.decide(capacity, now)
         for job, error in decision.refuse:
-            ticket = self._queue[job]
+            ticket = self._line.queued[job]
             self.engine.send(Cancel(job, now))
             self._forget(ticket)
             ticket.listener.on_refused(error)
         for job in decision.start:
-            self._grant(self._queue[job])
+            self._grant(self._line.queued[job])
         for position, job in enumerate(decision.waiting):
-            ticket = self._queue[job]
+            ticket = self._line.queued[job]
             if ticket.state is TicketState.QUEUED:
                 ticket.listener.on_phase("queued", position, None, self._eta_ms(position))
-        if not self._queue:
-            self._served.clear()  # turns matter only while somebody waits; else it grows for ever
         self._arm_timeout()
 
     def _arm_timeout(self) -> None:
         if self._timeout_timer is not None:
             self._timeout_timer.cancel()
             self._timeout_timer = None
-        queued = [_candidate(ticket) for ticket in self._queue.values()]
-        when = next_timeout(queued, self._policy.queue_timeout_seconds)
+        when = self._line.next_timeout
         if when is not None:
             delay = max(0.0, when - self._clock())
             self._timeout_timer = asyncio.get_running_loop().call_later(delay, self._touch)
@@ -402,14 +376,3 @@ class Scheduler:
         if self._info is None or self._hold_seconds == 0:
             return None
         return round(1000 * self._hold_seconds * (position + 1) / self._info.slots)
-
-
-def _candidate(ticket: Ticket) -> Candidate:
-    return Candidate(
-        ticket.job,
-        ticket.owner,
-        ticket.reserve_bytes,
-        ticket.enqueued,
-        ticket.batch,
-        ticket.state is TicketState.RESUMING,
-    )
