@@ -7,8 +7,9 @@ LOCKS   := .ci/requirements
 PYTHON  ?= $(shell for p in python3 python3.14 python3.13 python3.12 python3.11; do \
              $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && echo $$p && break; done)
 PIP     := $(BIN)/python -m pip --disable-pip-version-check
-SOURCES := server/plait tests $(wildcard e2e) .ci
+SOURCES := server/plait tests e2e .ci
 ARGS    ?=
+ENGINES ?= llamacpp mlx
 
 .DEFAULT_GOAL := help
 .PHONY: help setup serve setup-dev system browser web model check format lint types layers \
@@ -85,12 +86,12 @@ test: setup-dev web browser model ## every test: Python, JavaScript, end to end;
 e2e: setup-dev web browser model ## the browser tests alone
 	@$(BIN)/python .ci/suites.py e2e
 
-bench: setup-dev model ## cancel latency and throughput on this machine
-	$(BIN)/plait bench cancel $(ARGS)
-	$(BIN)/plait bench chat $(ARGS)
+bench: setup-dev model ## cancel latency and throughput of each engine on this machine
+	for engine in $(ENGINES); do for what in cancel chat; do \
+	  $(BIN)/plait bench $$what --engine $$engine $(ARGS) || exit 1; done; done
 
-proof: setup-dev model ## full-size proofs; writes a dated report into docs/
-	@$(BIN)/python .ci/proof.py
+proof: setup-dev model ## the proofs in full size (long); writes docs/proofs/<date>.md
+	PLAIT_TEST_PROOF=full $(BIN)/python -m pytest tests/proofs tests/live
 
 clean: ## remove what these commands made (models stay; see `plait models remove`)
 	rm -rf $(VENV) build dist web/node_modules .mypy_cache .pytest_cache .ruff_cache \
