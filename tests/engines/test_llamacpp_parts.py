@@ -8,11 +8,12 @@ from pathlib import Path
 from queue import SimpleQueue
 from typing import Any
 
+import gguf
 import pytest
 
 pytest.importorskip("xllamacpp")
 
-from plait.engines.base import LoadSpec
+from plait.engines.base import LoadSpec, Prepare
 from plait.engines.chat_text import AnswerText, Vocabulary
 from plait.engines.llamacpp import load
 from plait.engines.llamacpp_job import Job, TokenNames
@@ -20,10 +21,11 @@ from plait.engines.llamacpp_request import Arrival, Gone, Inbox, Patience, Reque
 from plait.engines.llamacpp_seats import Seats
 from plait.engines.llamacpp_server import ModelFacts, fitting_chunk, slot_context_tokens
 from plait.engines.llamacpp_wire import Chunk, TokenEntry, completion_body, decode_chunk
-from plait.errors import ModelLoadFailed
+from plait.errors import ModelLoadFailed, TemplateError
+from tests.models.tiny import CONTEXT, write_gguf
 
 from .llamacpp_rig import Flags
-from .tiny_chat import chat
+from .tiny_chat import chat, write_tokenizer
 
 WAIT_SECONDS = 20
 
@@ -262,7 +264,7 @@ def test_a_split_that_does_not_exist_is_not_invented() -> None:
     ("seconds", "chunk"), [(0.05, 8), (0.5, 4), (0.005, 80), (0.0, 512), (1e-9, 512)]
 )
 def test_a_chunk_takes_one_step_but_holds_at_least_every_slot(seconds: float, chunk: int) -> None:
-    assert fitting_chunk(8, seconds, slots=4) == chunk
+    assert fitting_chunk(8, seconds, least=4, most=512) == chunk
 
 
 def spec(**options: Any) -> LoadSpec:
@@ -289,3 +291,25 @@ def test_missing_and_damaged_weights_are_a_typed_error(
         load(spec(weights=str(weights)), Flags(), lambda _phase, _percent: None)
 
     assert str(tmp_path) not in caught.value.message
+
+
+def test_a_model_with_a_broken_template_loads_because_prompts_come_as_tokens(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_template = gguf.GGUFWriter.add_chat_template
+    broken = "{% for x in %} {{ broken"
+    monkeypatch.setattr(
+        gguf.GGUFWriter, "add_chat_template", lambda writer, _: write_template(writer, broken)
+    )
+    weights = write_gguf(tmp_path / "tiny.gguf")
+
+    engine = load(
+        spec(weights=str(weights), tokenizer=str(write_tokenizer(tmp_path, broken))),
+        Flags(),
+        lambda _phase, _percent: None,
+    )
+
+    assert engine.info.context_tokens == CONTEXT
+    with pytest.raises(TemplateError):
+        engine.prepare(Prepare(1, "chat", {"messages": [{"role": "user", "content": "x"}]}, "s"))
+    engine.close()

@@ -62,7 +62,10 @@ class Request:
         self._body = body
         self._probe = probe
         self._inbox = inbox
+        self.reading = True  # its prompt
         self._stop = False
+        self._give_way = False
+        self._ended = False
         self._dropped = False  # the callback has told the engine to stop
         self._error: Exception | None = None
         self._wake = threading.Event()
@@ -72,13 +75,14 @@ class Request:
     def start(self) -> None:
         self._thread.start()
 
-    @property
-    def stopping(self) -> bool:
-        return self._stop
-
     def stop(self) -> None:
         """From any thread; idempotent. `Gone` follows."""
         self._stop = True
+        self._wake.set()
+
+    def give_way(self) -> None:
+        """From any thread: drop it unless the prompt is read by then. `Gone` follows if so."""
+        self._give_way = True
         self._wake.set()
 
     def hurry(self) -> None:
@@ -89,11 +93,11 @@ class Request:
         self._thread.join(timeout_seconds)
 
     def _run(self) -> None:
-        try:
-            self._server.handle_completions(self._body, self._receive)
-            self._server.handle_completions(self._probe, _ignore)
-        except Exception as error:  # noqa: BLE001 - crosses to the engine thread inside Gone
-            self._error = error
+        for body, receive in ((self._body, self._receive), (self._probe, _ignore)):
+            try:
+                self._server.handle_completions(body, receive)
+            except Exception as error:  # noqa: BLE001 - crosses to the engine thread inside Gone
+                self._error = self._error or error
         self._inbox.put(Gone(self, time.monotonic(), self._dropped, self._error))
 
     def _receive(self, raw: str) -> bool:
@@ -105,13 +109,16 @@ class Request:
             self._error = error
             self._dropped = True
             return True
+        progress = chunk.prompt_progress
+        self.reading = progress is not None and progress.processed < progress.total
+        self._ended = chunk.finish_reason is not None or chunk.error is not None
         self._inbox.put(Arrival(self, chunk, now))
         seconds = self._patience.seconds_after(chunk, now)
         if seconds and not self._stop:
             self._wake.wait(seconds)
             self._wake.clear()
         self._dropped = self._stop
-        return self._stop
+        return self._dropped
 
 
 class Patience:

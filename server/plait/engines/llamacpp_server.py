@@ -91,11 +91,12 @@ def open_server(spec: LoadSpec, context_tokens: int, report: Report) -> tuple[An
     """
     cpu = xllamacpp.ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
     on_gpu = any(device["type"] != cpu for device in xllamacpp.get_device_info())
-    guess = max(spec.slots, MAX_CHUNK_TOKENS if on_gpu else CPU_CHUNK_TOKENS)
+    most = max(spec.slots, min(MAX_CHUNK_TOKENS, context_tokens // 2))
+    guess = max(spec.slots, most if on_gpu else CPU_CHUNK_TOKENS)
     report("reading weights", None)
     server = _open(spec, context_tokens, guess, on_gpu=on_gpu)
     report("measuring", None)
-    chunk = fitting_chunk(guess, _chunk_seconds(server, guess), slots=spec.slots)
+    chunk = fitting_chunk(guess, _chunk_seconds(server, guess), least=spec.slots, most=most)
     if chunk >= 2 * guess or chunk < 0.7 * guess:
         del server
         server = _open(spec, context_tokens, chunk, on_gpu=on_gpu)
@@ -104,10 +105,10 @@ def open_server(spec: LoadSpec, context_tokens: int, report: Report) -> tuple[An
     return server, guess
 
 
-def fitting_chunk(tokens: int, seconds: float, *, slots: int) -> int:
+def fitting_chunk(tokens: int, seconds: float, *, least: int, most: int) -> int:
     """How many tokens take `STEP_TARGET_SECONDS`, when `tokens` took `seconds`."""
     fitting = int(tokens * STEP_TARGET_SECONDS / max(seconds, 1e-6))
-    return max(slots, min(fitting, MAX_CHUNK_TOKENS))
+    return max(least, min(fitting, most))
 
 
 def _open(spec: LoadSpec, context_tokens: int, chunk_tokens: int, *, on_gpu: bool) -> Any:
@@ -132,6 +133,8 @@ def _open(spec: LoadSpec, context_tokens: int, chunk_tokens: int, *, on_gpu: boo
     params.endpoint_props = False
     params.n_threads_http = 1
     params.api_keys = [secrets.token_urlsafe(32)]
+    # The library would refuse to start on a broken template; prompts come to it as token ids.
+    params.chat_template = "chatml"
     params.use_jinja = False
     with tempfile.TemporaryDirectory(prefix="plait-") as private:
         params.hostnames = [f"{private}/llama.sock"]
