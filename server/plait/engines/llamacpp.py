@@ -44,6 +44,7 @@ from plait.engines.llamacpp_server import (
     read_facts,
     slot_context_tokens,
 )
+from plait.engines.llamacpp_turns import Turns
 from plait.engines.llamacpp_wire import Chunk, completion_body, probe_body
 from plait.errors import GenerationFailed, InvalidRequest
 from plait.wire.messages import ChatParams
@@ -95,7 +96,8 @@ class LlamaCpp:
         self._flags = flags
         self._jobs: dict[int, Job] = {}
         self._requests: dict[int, Request] = {}
-        self._waiting: deque[Job] = deque()  # started or resumed before a seat came free
+        self._turns = Turns(self._requests)
+        self._waiting: deque[Job] = deque()  # for a seat, and for a turn to have its prompt read
         self._seats = Seats(info.slots)
         room = allocated_tokens(info.context_tokens)
         self._probes = [probe_body(slot, room) for slot in range(info.slots)]
@@ -137,7 +139,7 @@ class LlamaCpp:
             return
         entry.paused = True
         if entry.request is not None:
-            entry.request.stop()
+            self._turns.stop(entry.request)
         else:
             self._waiting.remove(entry)
 
@@ -156,7 +158,7 @@ class LlamaCpp:
             return
         entry.cancelled = True
         if entry.request is not None:
-            entry.request.stop()
+            self._turns.stop(entry.request)
             return
         if entry in self._waiting:
             self._waiting.remove(entry)
@@ -169,7 +171,7 @@ class LlamaCpp:
         # In the reader's thread: a flagged job stops without waiting for the loop's turn.
         for request in list(self._requests.values()):
             if self._flags.stamp(request.job) is not None:
-                request.stop()
+                self._turns.stop(request)
         self._inbox.put(None)
 
     # --- progress ------------------------------------------------------------------------------
@@ -198,9 +200,9 @@ class LlamaCpp:
         self._server = None
 
     def _slots_used(self) -> int:
-        """While requests run, those not confirmed gone; asking llama.cpp would wait for a step."""
+        """While any run: unconfirmed ones too. Asking llama.cpp would wait for a step."""
         if self._requests:
-            return len(self._requests)
+            return min(self.info.slots, len(self._requests) + len(self._waiting))
         processing = _PROCESSING.search(self._server.handle_metrics())
         return int(processing[1]) if processing else 0
 
@@ -212,11 +214,13 @@ class LlamaCpp:
         match arrived:
             case Arrival(request, chunk, at):
                 self._advance(self._jobs[request.job], request, chunk, at)
+                self._turns.check(others_wait=bool(self._waiting))
+                self._seat_waiting()
             case Gone():
                 self._leave(self._jobs[arrived.request.job], arrived)
 
     def _seat_waiting(self) -> None:
-        while self._waiting and self._seats.free:
+        while self._waiting and self._seats.free and self._turns.free:
             self._begin(self._waiting.popleft())
 
     def _begin(self, job: Job) -> None:
@@ -234,6 +238,7 @@ class LlamaCpp:
         probe = self._probes[job.seat.index]
         job.request = Request(self._server, body, probe, self._inbox, job.id)
         self._requests[job.id] = job.request
+        self._turns.begin()
         job.request.start()
 
     def _advance(self, job: Job, request: Request, chunk: Chunk, at: float) -> None:
@@ -245,7 +250,7 @@ class LlamaCpp:
             self._count_wasted(job, chunk, at)
         elif job.over:
             if chunk.finish_reason is None:  # it does not take this token for an end: we do
-                request.stop()
+                self._turns.stop(request)
         else:
             self._add(job, request, chunk)
 
@@ -256,10 +261,7 @@ class LlamaCpp:
         if reason is None:
             return
         self._events.append(Finished(job.id, reason, job.usage))
-        if job.answer.stop_string:
-            request.stop()
-        else:
-            request.hurry()
+        self._turns.end(request, stop=job.answer.stop_string)
 
     def _count_wasted(self, job: Job, chunk: Chunk, at: float) -> None:
         stamp = self._flags.stamp(job.id)
@@ -273,11 +275,13 @@ class LlamaCpp:
         if cancelled and gone.stopped and job.decoding and job.answer.finish_reason is None:
             job.wasted += 1  # the step under way when the engine was told
         stays = not (cancelled or job.over or gone.error is not None) and gone.stopped
-        self._seats.leave(job.seat, job.prompt + job.answer.tokens, kept=stays and job.paused)
+        self._seats.leave(job.seat, job.prompt + job.answer.tokens, kept=stays)
         job.seat = job.request = None
         self._requests.pop(job.id)
         if not stays:
             self._end(job, gone, cancelled=cancelled)
+        elif gone.request.gave_way:
+            self._waiting.append(job)
         elif not job.paused:  # resumed before the dropped request was gone
             self._waiting.appendleft(job)
         self._seat_waiting()

@@ -75,6 +75,16 @@ class Request:
     def start(self) -> None:
         self._thread.start()
 
+    @property
+    def leaving(self) -> bool:
+        """Stopped or ended, and not confirmed yet."""
+        return self._stop or self._ended
+
+    @property
+    def gave_way(self) -> bool:
+        """It was dropped in its prompt, to be asked again."""
+        return self._give_way and not self._stop
+
     def stop(self) -> None:
         """From any thread; idempotent. `Gone` follows."""
         self._stop = True
@@ -114,11 +124,15 @@ class Request:
         self._ended = chunk.finish_reason is not None or chunk.error is not None
         self._inbox.put(Arrival(self, chunk, now))
         seconds = self._patience.seconds_after(chunk, now)
-        if seconds and not self._stop:
+        if seconds and not self._must_drop:
             self._wake.wait(seconds)
             self._wake.clear()
-        self._dropped = self._stop
+        self._dropped = self._must_drop
         return self._dropped
+
+    @property
+    def _must_drop(self) -> bool:
+        return self._stop or (self._give_way and self.reading)
 
 
 class Patience:
