@@ -99,9 +99,12 @@ class DirectEngine:
 
     def __init__(self, process: Process) -> None:
         self._process = process
+        self._batches = 0
 
-    async def run(self, batch: Batch) -> BatchTimes:
-        await self.send(batch)
+    async def run(self, chats: list[dict[str, Any]]) -> BatchTimes:
+        """Each batch is its own scope, as on the wire it is its own connection."""
+        self._batches += 1
+        await self.send(Batch(str(self._batches), chats))
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
         if not line:
@@ -140,7 +143,7 @@ async def measure(
     result = LevelResult(streams)
     before = await server.metrics()
     for number in range(plan.rounds):
-        batch = Batch(f"{streams} {number}", chats(plan, streams, number))
+        batch = chats(plan, streams, number)
         if number % 2:
             own = Side(await direct.run(batch))
             wire = await over_the_wire(server, batch)
@@ -167,13 +170,13 @@ def chats(plan: Plan, streams: int, number: int) -> list[dict[str, Any]]:
     ]
 
 
-async def over_the_wire(server: Server, batch: Batch) -> Side:
+async def over_the_wire(server: Server, batch: list[dict[str, Any]]) -> Side:
     """A connection of its own, so that no prefix of an earlier batch is in reach."""
     async with connect(server.ws_url) as client:
         gateway, worker = server.cpu_seconds()
         begin = monotonic()
         async with asyncio.TaskGroup() as tasks:
-            running = [tasks.create_task(_chat(client, params)) for params in batch.chats]
+            running = [tasks.create_task(_chat(client, params)) for params in batch]
         end = monotonic()
         gateway_after, worker_after = server.cpu_seconds()
     tokens = sum(task.result()[0] for task in running)

@@ -1,0 +1,22 @@
+"""How big the proofs are: bounded in every test run, full with PLAIT_TEST_PROOF=full.
+
+The reduced sizes prove the same things on two slow cores in a few minutes; `make proof` runs the
+sizes the requirements name, and writes them down.
+"""
+
+from __future__ import annotations
+
+import os
+
+FULL = os.environ.get("PLAIT_TEST_PROOF") == "full"
+TEST_SECONDS = 1800 if FULL else 180
+
+SLOTS = 4
+CONTEXT_TOKENS = 2048
+MAX_TOKENS = 200
+
+# mlx-lm on a Linux CPU takes 0.1 to 0.3 s a step.
+CANCELS = {"llamacpp": 500, "mlx": 100} if FULL else {"llamacpp": 120, "mlx": 24}
+LONG_WORDS = 1000 if FULL else 300  # about 1.5 tokens a word
+PROMPTS = 30 if FULL else 8
+ANSWER_TOKENS = 40 if FULL else 12

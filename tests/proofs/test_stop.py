@@ -1,0 +1,54 @@
+"""Seen from outside: after a cancel the worker computes no more and its engine holds nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from time import monotonic
+
+import pytest
+
+from plait.client import connect
+from tests.live.server import LiveServer
+from tests.proofs.rig import ENDLESS, engine_gauges, long_text, params, reach, watched_cpu
+from tests.proofs.sizes import TEST_SECONDS
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(TEST_SECONDS)]
+
+WATCHED_SECONDS = 1.5
+STOP_SECONDS = 1.5  # a step and what a busy machine adds
+RELEASED_CPU_SECONDS = 0.25
+
+
+@pytest.mark.parametrize("phase", ["decode", "prefill"])
+async def test_a_cancel_stops_the_computing_and_brings_slot_and_kv_back(
+    server: LiveServer, phase: str, record_property: Callable[[str, object], None]
+) -> None:
+    text = ENDLESS if phase == "decode" else long_text()
+    async with connect(server.ws_url) as client:
+        stream = client.open("chat", params(text))
+        await reach(stream, phase)
+        holding = lambda: min(engine_gauges(server)) > 0  # noqa: E731
+        await asyncio.to_thread(server.wait_until, holding, 5.0, "a slot and KV bytes in use")
+        assert (stream.last_seq > 0) == (phase == "decode")
+        with watched_cpu(server.worker) as cpu:
+            sent = monotonic()
+            cancelled = await stream.cancel()
+            terminal = monotonic()
+            free = lambda: engine_gauges(server) == (0, 0)  # noqa: E731
+            await asyncio.to_thread(server.wait_until, free, 5.0, "slot and KV back")
+            gauges_back = monotonic()
+            await asyncio.sleep(WATCHED_SECONDS)  # what is watched is that nothing happens
+
+    assert cancelled is not None
+    assert cancelled.by == "client"
+    assert cpu.used_since(gauges_back) < RELEASED_CPU_SECONDS
+    assert cpu.settled_at() - sent < STOP_SECONDS
+    assert gauges_back - sent < STOP_SECONDS
+    for what, moment in (
+        ("terminal after ms", terminal),
+        ("CPU still after ms", max(sent, cpu.settled_at())),
+        ("slot and KV back after ms", gauges_back),
+    ):
+        record_property(what, round(1000 * (moment - sent)))
+    record_property("stop_ms", cancelled.stop_ms)
