@@ -148,9 +148,13 @@ export class Card {
     receipt.hidden = running;
     retry.hidden = chat.state !== "errored";
     again.hidden = running || chat.state === "errored";
-    if (running) return;
+    if (running) {
+      delete this.state.dataset.tone;
+      return;
+    }
     const { tone, mark, text } = endingOf(chat);
     receipt.dataset.tone = tone;
+    this.state.dataset.tone = tone;
     setIcon(this.receiptIcon, mark);
     setText(this.receiptText, text);
     receipt.title = text;
@@ -228,7 +232,10 @@ function waitingText(chat) {
       ? "Loading the model"
       : `Loading the model, ${Math.round(queue.percent)} %`;
   if (queue.phase === "preparing") return "Reading the prompt";
-  const eta = queue.etaMs === undefined ? "" : ` · about ${formatMs(queue.etaMs)}`;
+  const eta =
+    queue.etaMs === undefined
+      ? ""
+      : ` · about ${plural(Math.max(1, Math.round(queue.etaMs / 1000)), "second")}`;
   return queue.position === 0
     ? `Next in line${eta}`
     : `${ordinal(queue.position + 1)} in line${eta}`;

@@ -175,15 +175,17 @@ export class Chats {
    * @param {number} attempt
    */
   async #read(chat, stream, attempt) {
+    // Once stopped, or retried, the word is with stop(), or with the next attempt.
+    const mine = () => chat.attempt === attempt && isRunning(chat) && chat.state !== "stopping";
     try {
       for await (const delta of stream) {
-        if (delta.content) this.#received(chat, delta.content);
+        if (delta.content && mine()) this.#received(chat, delta.content);
       }
       const end = await stream.done;
-      if (chat.attempt === attempt && chat.state !== "stopping") this.#completed(chat, end);
+      if (mine()) this.#completed(chat, end);
     } catch (error) {
-      if (chat.attempt !== attempt || chat.state === "stopping") return; // stop() has the word
       const end = await stream.done;
+      if (!mine()) return;
       if (end.state === "cancelled") this.#stopped(chat, end);
       else this.#failed(chat, error, end);
     }
@@ -206,7 +208,6 @@ export class Chats {
 
   /** @param {Chat} chat @param {string} content */
   #received(chat, content) {
-    if (chat.state === "stopping") return;
     if (chat.state === "pending") this.#started(chat);
     const now = performance.now();
     chat.firstAt ??= now;

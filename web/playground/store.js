@@ -1,7 +1,6 @@
 /**
  * The page's one state and when it is drawn: whoever changes a part says so, and each part's
- * subscribers run at most once per animation frame. Knows no DOM beyond requestAnimationFrame
- * and nothing of the protocol.
+ * subscribers run at most once per animation frame. Knows neither the DOM nor the protocol.
  *
  * @typedef {"connection" | "chats" | "text" | "wire" | "metrics" | "panel"} Topic
  *
@@ -31,9 +30,15 @@ export class Store {
   #dirty = new Set();
   #scheduled = false;
 
-  /** @param {State} state */
-  constructor(state) {
+  #schedule;
+
+  /**
+   * @param {State} state
+   * @param {(draw: () => void) => unknown} schedule  calls back once, before the next paint
+   */
+  constructor(state, schedule = (draw) => requestAnimationFrame(draw)) {
     this.state = state;
+    this.#schedule = schedule;
   }
 
   /** @param {Topic[]} topics @param {() => void} render */
@@ -50,7 +55,7 @@ export class Store {
     for (const topic of topics) this.#dirty.add(topic);
     if (this.#scheduled) return;
     this.#scheduled = true;
-    requestAnimationFrame(() => this.flush());
+    this.#schedule(() => this.flush());
   }
 
   /** Draws now: for the stop click, whose effect must not wait for the next frame. */

@@ -1,0 +1,56 @@
+"""Takes the pictures in docs/images from the starter model: `python -m e2e.screenshots`.
+
+Three answers run, the middle one is stopped; what the picture says is what that run measured.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import Literal
+
+from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
+
+from e2e.conftest import FLAGS, browser_path
+from e2e.playground import Playground
+from tests.live.server import LiveServer, live_server
+
+IMAGES = Path(__file__).parents[1] / "docs" / "images"
+PROMPT = "Tell me a long story about a river that wanted to see the sea."
+WIDE: ViewportSize = {"width": 1440, "height": 900}
+PHONE: ViewportSize = {"width": 360, "height": 740}
+Theme = Literal["light", "dark"]
+PICTURES: list[tuple[str, Theme, ViewportSize]] = [
+    ("playground-light", "light", WIDE),
+    ("playground-dark", "dark", WIDE),
+    ("playground-phone", "light", PHONE),
+]
+
+
+def take(browser: Browser, server: LiveServer, name: str, theme: Theme, size: ViewportSize) -> None:
+    server.wait_idle(30)
+    context = browser.new_context(viewport=size, color_scheme=theme)
+    playground = Playground(context.new_page(), server.url).open()
+    cards = playground.ask(PROMPT, copies=3)
+    for card in cards:
+        expect(card.root).to_contain_text("40 tok", timeout=60_000)
+    cards[1].stop.click()
+    cards[1].wait_state("cancelled")
+    cards[1].root.scroll_into_view_if_needed()
+    expect(playground.test_id("status-active")).to_have_text("2")
+    playground.page.screenshot(path=IMAGES / f"{name}.png")
+    context.close()
+
+
+def main() -> None:
+    IMAGES.mkdir(parents=True, exist_ok=True)
+    root = ["--no-sandbox"] if os.geteuid() == 0 else []
+    with sync_playwright() as playwright, live_server("llamacpp") as server:
+        browser = playwright.chromium.launch(executable_path=browser_path(), args=[*FLAGS, *root])
+        for name, theme, size in PICTURES:
+            take(browser, server, name, theme, size)
+        browser.close()
+
+
+if __name__ == "__main__":
+    main()

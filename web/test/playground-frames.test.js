@@ -1,0 +1,85 @@
+/** What the wire inspector remembers, and what it never shows. */
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { describe, FrameLog } from "../playground/frames.js";
+
+/** @param {object} [fields] */
+function frame(fields) {
+  const message = { type: "item", id: 1, seq: 1, data: { content: "hello" } };
+  return { direction: "in", type: "item", streamId: 1, bytes: 60, time: 5, message, ...fields };
+}
+
+test("history is bounded in frames, oldest first out", () => {
+  const log = new FrameLog();
+  for (let n = 0; n < 10_000; n += 1) log.add(frame());
+
+  assert.ok(log.total <= 4000);
+  assert.equal(log.shown.length, log.total);
+  assert.equal(log.shown.at(-1)?.n, 10_000);
+});
+
+test("history is bounded in bytes", () => {
+  const log = new FrameLog();
+  for (let n = 0; n < 100; n += 1) log.add(frame({ bytes: 1024 * 1024 }));
+
+  assert.ok(log.total <= 9);
+});
+
+test("a filter gives the same whether frames come before or after it", () => {
+  const after = new FrameLog();
+  const before = new FrameLog();
+  before.filter(2, "WORLD");
+  for (const log of [after, before]) {
+    log.add(frame());
+    log.add(frame({ streamId: 2, message: { data: { content: "world" } } }));
+    log.add(frame({ streamId: 2 }));
+  }
+  after.filter(2, "WORLD");
+
+  assert.equal(before.shown.length, 1);
+  assert.deepEqual(before.shown, after.shown);
+});
+
+test("the connection's own frames can be seen alone", () => {
+  const log = new FrameLog();
+  log.add(frame());
+  log.add(frame({ streamId: null, type: "welcome" }));
+
+  log.filter("connection", "");
+
+  assert.deepEqual(
+    log.shown.map(({ type }) => type),
+    ["welcome"],
+  );
+});
+
+test("a paused log keeps nothing and counts what it missed", () => {
+  const log = new FrameLog();
+  log.paused = true;
+  log.add(frame());
+
+  assert.equal(log.total, 0);
+  assert.equal(log.missed, 1);
+});
+
+test("secrets are neither shown nor copied", () => {
+  const log = new FrameLog();
+  log.add(frame({ message: { type: "welcome", resume_token: "s3cret", usage: { tokens: 3 } } }));
+
+  const shown = `${describe(/** @type {any} */ (log.shown[0]))} ${log.asText()}`;
+
+  assert.ok(!shown.includes("s3cret"));
+  assert.ok(shown.includes('"tokens": 3'));
+});
+
+test("a binary frame shows its header in hex and in words", () => {
+  const header = { kind: 1, flags: 2, id: 258, seq: 3, aux: 4 };
+  const log = new FrameLog();
+  log.add(frame({ type: "audio_out", message: undefined, header, bytes: 116 }));
+
+  const shown = describe(/** @type {any} */ (log.shown[0]));
+
+  assert.ok(shown.startsWith("01 01 02 00 02 01 00 00\n03 00 00 00 04 00 00 00"));
+  assert.ok(shown.includes("payload  100 bytes"));
+});
