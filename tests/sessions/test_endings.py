@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
+from plait.engines.base import Fault, Refused
+from plait.errors import OutOfMemory
 from plait.scheduling.scheduler import SchedulerPolicy
 from tests.fakes import MemorySocket
 from tests.sessions.rig import Rig, rig
@@ -289,5 +291,25 @@ def test_a_queue_timeout_is_a_typed_error() -> None:
             await asyncio.sleep(2.1)
             assert peer.last(2)["error"]["code"] == "queue_timeout"
             assert peer.last(2)["error"]["class"] == "capacity"
+
+    run_virtually(scenario)
+
+
+def test_a_start_refused_after_the_cancel_is_the_release() -> None:
+    async def scenario() -> None:
+        async with rig() as r:
+            r.engine.release_after = None
+            peer = await running_stream(r)
+            peer.say({"type": "cancel", "id": 1})
+            await settle()
+            r.scheduler.on_events([Refused(1, Fault.of(OutOfMemory("no room")))])
+            await settle()
+            last = peer.last(1)
+            assert (last["type"], last["released"], last["wasted"]) == (
+                "cancelled",
+                True,
+                {"tokens": 0},
+            )
+            r.assert_nothing_held()
 
     run_virtually(scenario)

@@ -126,6 +126,32 @@ def test_a_reader_that_never_acks_is_cancelled_as_slow_after_30_s() -> None:
     run_virtually(scenario)
 
 
+def test_a_stream_paused_by_bytes_resumes_when_they_have_left_without_waiting_for_acks() -> None:
+    async def scenario() -> None:
+        async with rig(streams=StreamPolicy(max_outbox_bytes=64)) as r:
+            peer = await open_stream(r, window=256)
+            r.engine.items(1, 8)
+            assert isinstance(r.engine.sent[-1], Pause)
+            await settle()
+            assert isinstance(r.engine.sent[-1], Resume)
+
+    run_virtually(scenario)
+
+
+def test_a_reader_that_acks_too_little_to_resume_and_then_stops_is_slow() -> None:
+    async def scenario() -> None:
+        async with rig() as r:
+            peer = await open_stream(r, window=8)
+            r.engine.items(1, 8)
+            await settle()
+            peer.say({"type": "ack", "id": 1, "seq": 1})
+            await asyncio.sleep(31)
+            assert (peer.last(1)["type"], peer.last(1)["by"]) == ("cancelled", "slow")
+            r.assert_nothing_held()
+
+    run_virtually(scenario)
+
+
 def test_ack_progress_restarts_the_slow_readers_clock() -> None:
     async def scenario() -> None:
         async with rig() as r:

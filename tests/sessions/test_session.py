@@ -7,6 +7,8 @@ from typing import Any
 
 import pytest
 
+from plait.sessions.outbox import MAX_CONTROL_FRAMES
+from tests.fakes import info
 from tests.sessions.rig import rig
 from tests.virtual_time import run_virtually, settle
 
@@ -173,5 +175,25 @@ def test_every_queued_and_running_stream_hears_of_a_worker_death() -> None:
             await settle()
             assert [peer.last(id)["error"]["code"] for id in range(1, 6)] == ["engine_crashed"] * 5
             r.assert_nothing_held()
+
+    run_virtually(scenario)
+
+
+def test_answers_piling_up_while_several_streams_start_close_without_a_fault() -> None:
+    async def scenario() -> None:
+        faults: list[dict[str, object]] = []
+        asyncio.get_running_loop().set_exception_handler(lambda _, fault: faults.append(fault))
+        async with rig(ready=False) as r:
+            peer = await r.connect()
+            peer.stop_reading()
+            peer.open(1)
+            peer.open(2)
+            for n in range(MAX_CONTROL_FRAMES - 1):
+                peer.say({"type": "ping", "n": n})
+            await settle(200)
+            r.scheduler.on_ready(info())
+            await settle()
+            r.assert_nothing_held()
+        assert not faults
 
     run_virtually(scenario)

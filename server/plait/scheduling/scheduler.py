@@ -250,6 +250,8 @@ class Scheduler:
             case Prepared():
                 self._enqueue(ticket, event)
             case Refused():
+                if ticket.cancel_stamp is not None:
+                    self._observe_release(ticket, self._clock(), 0)
                 self._forget(ticket)
                 ticket.listener.on_refused(event.fault.to_error())
             case Finished():

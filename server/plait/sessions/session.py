@@ -182,7 +182,9 @@ class Session:
         self._writable.set()
 
     def _overflowed(self) -> None:
-        self._close(CloseCode.FLOOD, "answers pile up: the peer asks without reading")
+        """After this tick: closing cancels streams, and a scheduler may be granting them slots."""
+        reason = "answers pile up: the peer asks without reading"
+        asyncio.get_running_loop().call_soon(self._close, CloseCode.FLOOD, reason)
 
     # --- events --------------------------------------------------------------------------------
 

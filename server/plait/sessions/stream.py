@@ -133,12 +133,9 @@ class Stream:
 
     def item_left(self) -> None:
         """The writer's send() of one of our items returned."""
-        if not self.live:
-            return
-        if self.queue.credit.window == 0:
+        if self.live:
+            # A pause for too many bytes ends as they leave: the reader may owe no ack yet.
             self._after_credit()
-        elif not self.queue.credit.can_send:
-            self._watch_reader()
 
     def cancel(self, by: CancelledBy, stamp: float | None = None) -> None:
         """End it, whatever it is doing. Idempotent; the first cause counts."""
@@ -216,7 +213,10 @@ class Stream:
             self._end_failed(error)
 
     def on_refused(self, error: PlaitError) -> None:
-        if self.live:
+        if self._cancel is not None and not self._ended:
+            # Its start and its cancel crossed: refused means that it holds nothing.
+            self._end_cancelled((self._clock() - self._cancel[1]) * 1000, 0)
+        elif self.live:
             self._end_failed(error)
 
     def on_released(self, released: Released) -> None:
@@ -262,10 +262,12 @@ class Stream:
             self._paused_since = None
 
     def _watch_reader(self) -> None:
-        """A reader that owes acks has `slow_seconds` to make progress (never with window 0)."""
-        waits = self.queue.blocked or (
-            self._paused_since is not None and not self.queue.credit.can_send
-        )
+        """A reader that owes acks has `slow_seconds` to make progress (never with window 0).
+
+        It owes them too when it has credit left, but nothing comes: paused, all sent, only its
+        acks can end the pause, and until then the stream's memory is nobody else's.
+        """
+        waits = self.queue.blocked or (self._paused_since is not None and not self.queue.items)
         if self.queue.credit.window == 0 or not waits:
             self._disarm("slow")
         elif "slow" not in self._timers:
