@@ -129,7 +129,7 @@ def test_a_reader_that_never_acks_is_cancelled_as_slow_after_30_s() -> None:
 def test_a_stream_paused_by_bytes_resumes_when_they_have_left_without_waiting_for_acks() -> None:
     async def scenario() -> None:
         async with rig(streams=StreamPolicy(max_outbox_bytes=64)) as r:
-            peer = await open_stream(r, window=256)
+            await open_stream(r, window=256)
             r.engine.items(1, 8)
             assert isinstance(r.engine.sent[-1], Pause)
             await settle()

@@ -95,6 +95,7 @@ def test_a_method_without_a_model_is_rejected() -> None:
             peer.say({"type": "open", "id": 1, "method": "embed", "params": {"texts": ["a"]}})
             await settle()
             assert peer.types(1) == ["rejected"]
+            assert peer.last(1)["error"]["code"] == "unsupported_method"
 
     run_virtually(scenario)
 

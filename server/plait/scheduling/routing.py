@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from plait.errors import InvalidRequest, ModelNotFound
+from plait.errors import ModelNotFound, UnsupportedMethod
 from plait.scheduling.scheduler import Scheduler
 from plait.wire.messages import MethodInfo
 
@@ -22,11 +22,14 @@ class Models:
     def resolve(self, method: str, name: str | None) -> Scheduler:
         """The scheduler of a model; None means the method's default (the first configured).
 
-        Raises InvalidRequest when no model serves the method, ModelNotFound for other names.
+        Raises UnsupportedMethod when no model serves the method, ModelNotFound for other names.
         """
         models = self.by_method.get(method, {})
         if not models:
-            raise InvalidRequest(f"no model for {method} is configured here", param="method")
+            offered = ", ".join(self.describe())
+            raise UnsupportedMethod(
+                f"this server offers no {method}; it offers: {offered}", param="method"
+            )
         if name is None:
             return next(iter(models.values()))
         if name not in models:
