@@ -84,9 +84,9 @@ async def test_cancelling_one_stream_while_another_prefills_hangs_nothing(
 
 
 async def test_a_short_request_and_a_running_one_go_on_beside_a_long_prompt(
-    llamacpp: LiveServer, record_property: Record
+    server: LiveServer, record_property: Record
 ) -> None:
-    async with connect(llamacpp.ws_url) as client, asyncio.TaskGroup() as tasks:
+    async with connect(server.ws_url) as client, asyncio.TaskGroup() as tasks:
         running = client.open("chat", params(ENDLESS))
         first = await anext(running)
         neighbour = tasks.create_task(arrivals(running, first.at))

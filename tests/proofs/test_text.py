@@ -51,7 +51,7 @@ async def test_no_answer_shows_a_control_token_or_a_role(llamacpp: LiveServer) -
 async def test_characters_of_many_bytes_arrive_whole_alone_and_four_at_once(
     server: LiveServer, record_property: Callable[[str, object], None]
 ) -> None:
-    size = {"max_tokens": 2 * ANSWER_TOKENS, "temperature": 0}
+    size = {"max_tokens": ANSWER_TOKENS, "temperature": 0}
     async with connect(server.ws_url) as client:
         alone, _ = await talk(client, MANY_BYTES[0], **size)
         together = await asyncio.gather(*(talk(client, text, **size) for text in MANY_BYTES))
@@ -80,7 +80,7 @@ async def test_a_stop_string_cuts_exactly_and_never_shows_its_beginning(
 
 
 async def test_the_same_seed_gives_the_same_text_and_another_another(server: LiveServer) -> None:
-    size = {"max_tokens": 12, "temperature": 1.0}
+    size = {"max_tokens": 8, "temperature": 1.0}
     async with connect(server.ws_url) as client:
         texts = [
             (await talk(client, "Invent a name for a boat.", seed=seed, **size))[0]

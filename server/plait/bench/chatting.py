@@ -173,12 +173,12 @@ def chats(plan: Plan, streams: int, number: int) -> list[dict[str, Any]]:
 async def over_the_wire(server: Server, batch: list[dict[str, Any]]) -> Side:
     """A connection of its own, so that no prefix of an earlier batch is in reach."""
     async with connect(server.ws_url) as client:
-        gateway, worker = server.cpu_seconds()
+        gateway, worker = await server.cpu_seconds()
         begin = monotonic()
         async with asyncio.TaskGroup() as tasks:
             running = [tasks.create_task(_chat(client, params)) for params in batch]
         end = monotonic()
-        gateway_after, worker_after = server.cpu_seconds()
+        gateway_after, worker_after = await server.cpu_seconds()
     tokens = sum(task.result()[0] for task in running)
     items = [task.result()[1] for task in running]
     times = BatchTimes(begin, end, worker_after - worker, tokens, items)

@@ -12,7 +12,7 @@ import contextlib
 import json
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -34,8 +34,16 @@ CONTEXT_TOKENS = 2048
 LEVELS = (1, 4, 8)
 # mlx on a Linux CPU is some ten times slower; see docs/benchmarks.md.
 CANCELS = {"llamacpp": 200, "mlx": 40, "scripted": 200}
-PREFILL_WORDS = {"llamacpp": 900, "mlx": 900, "scripted": 900}
+PREFILL_WORDS = 900
 CHAT_TOKENS = {"llamacpp": 64, "mlx": 24, "scripted": 64}
+
+
+@dataclass(frozen=True, slots=True)
+class _Findings:
+    engine: str
+    table: report.Table
+    targets: list[report.Target]
+    record: dict[str, Any]
 
 
 def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -48,9 +56,14 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     cancel.add_argument("--streams", type=_positive, default=4, help="at once (default: 4)")
     cancel.add_argument("--cancels", type=_positive, help="per phase (default: 200; mlx: 40)")
     cancel.add_argument("--phase", choices=("decode", "prefill", "both"), default="both")
-    cancel.add_argument("--prefill-words", type=_positive, help="length of the long prompt")
+    cancel.add_argument(
+        "--prefill-words",
+        type=_positive,
+        default=PREFILL_WORDS,
+        help=f"length of the long prompt (default: {PREFILL_WORDS})",
+    )
     cancel.add_argument("--seed", type=int, default=1, help="of the moments (default: 1)")
-    cancel.set_defaults(run=lambda parsed: _run(_cancel(parsed)))
+    cancel.set_defaults(run=_cancel)
     chat = kinds.add_parser("chat", help="tokens per second over the wire and without it")
     _add_common(chat)
     chat.add_argument("--rounds", type=_positive, default=6, help="pairs per level (default: 6)")
@@ -58,7 +71,7 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     chat.add_argument(
         "--levels", type=_positive, nargs="+", default=LEVELS, help="streams (default: 1 4 8)"
     )
-    chat.set_defaults(run=lambda parsed: _run(_chat(parsed)))
+    chat.set_defaults(run=_chat)
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:
@@ -74,16 +87,17 @@ def _positive(text: str) -> int:
     return number
 
 
-def _run(work: Coroutine[Any, Any, int]) -> int:
+def _publish_measured(parsed: argparse.Namespace, work: Coroutine[Any, Any, _Findings]) -> int:
     failures: list[BaseException] = []
-    code = EXIT_FAILED
+    findings: _Findings | None = None
     try:
-        code = asyncio.run(work)
+        findings = asyncio.run(work)
     except* (BenchError, PlaitError) as group:
         failures = list(_leaves(group))
-    if failures:
+    if findings is None:
         sys.stderr.write(f"plait: {failures[0]}\n")
-    return code
+        return EXIT_FAILED
+    return _publish(parsed, findings)
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
@@ -97,29 +111,38 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 # --- cancel ----------------------------------------------------------------------------------
 
 
-async def _cancel(parsed: argparse.Namespace) -> int:
+def _cancel(parsed: argparse.Namespace) -> int:
     engine: str = parsed.engine or default_chat_engine()
     plan = cancelling.Plan(
         engine,
         parsed.streams,
         parsed.cancels or CANCELS[engine],
         parsed.seed,
-        parsed.prefill_words or PREFILL_WORDS[engine],
+        parsed.prefill_words,
     )
     phases: list[cancelling.Phase] = ["decode", "prefill"]
     if parsed.phase != "both":
         phases = [parsed.phase]
+    return _publish_measured(parsed, _measure_cancels(plan, phases, parsed.url))
+
+
+async def _measure_cancels(
+    plan: cancelling.Plan, phases: Sequence[cancelling.Phase], url: str | None
+) -> _Findings:
     results = []
-    async with _server(parsed.url, engine, plan.streams) as server:
+    async with _server(url, plan.engine, plan.streams) as server:
         for phase in phases:
             with _progress(f"cancel in {phase}", plan.cancels) as advance:
                 # A connection for each: nothing of the first is cached for the second.
                 async with connect(server.ws_url) as client:
                     results.append(await cancelling.measure(server, client, plan, phase, advance))
-    title = f"cancel: {engine}, {plan.streams} streams at once"
-    record = {"plan": asdict(plan), "phases": [report.cancel_record(r) for r in results]}
-    table, targets = report.cancel_table(results, title), report.cancel_targets(results)
-    return _publish(parsed, engine, table, targets, record)
+    title = f"cancel: {plan.engine}, {plan.streams} streams at once"
+    return _Findings(
+        plan.engine,
+        report.cancel_table(results, title),
+        report.cancel_targets(results),
+        {"plan": asdict(plan), "phases": [report.cancel_record(r) for r in results]},
+    )
 
 
 @contextlib.asynccontextmanager
@@ -138,25 +161,34 @@ def _settings(streams: int) -> dict[str, int]:
 # --- chat ------------------------------------------------------------------------------------
 
 
-async def _chat(parsed: argparse.Namespace) -> int:
+def _chat(parsed: argparse.Namespace) -> int:
     engine: str = parsed.engine or default_chat_engine()
     levels = tuple(sorted(set(parsed.levels)))
     plan = chatting.Plan(engine, levels, parsed.rounds, parsed.tokens or CHAT_TOKENS[engine])
     settings = _settings(max(levels))
+    return _publish_measured(parsed, _measure_chats(plan, settings, _spec(engine, settings)))
+
+
+async def _measure_chats(
+    plan: chatting.Plan, settings: dict[str, int], spec: LoadSpec
+) -> _Findings:
     results = []
     async with (
-        own_server(engine, **settings) as server,
-        chatting.direct_engine(_spec(engine, settings)) as direct,
+        own_server(plan.engine, **settings) as server,
+        chatting.direct_engine(spec) as direct,
     ):
-        warm_up = chatting.Plan(engine, (1,), 1, 4)
+        warm_up = chatting.Plan(plan.engine, (1,), 1, 4)
         await chatting.measure(server, direct, warm_up, 1, lambda steps: None)
-        for level in levels:
+        for level in plan.levels:
             with _progress(f"{level} at once", plan.rounds) as advance:
                 results.append(await chatting.measure(server, direct, plan, level, advance))
-    title = f"chat: {engine}, {plan.tokens} tokens an answer"
-    record = {"plan": asdict(plan), "levels": [report.chat_record(r) for r in results]}
-    table, targets = report.chat_table(results, title), report.chat_targets(results)
-    return _publish(parsed, engine, table, targets, record)
+    title = f"chat: {plan.engine}, {plan.tokens} tokens an answer"
+    return _Findings(
+        plan.engine,
+        report.chat_table(results, title),
+        report.chat_targets(results),
+        {"plan": asdict(plan), "levels": [report.chat_record(r) for r in results]},
+    )
 
 
 def _spec(engine: str, settings: dict[str, int]) -> LoadSpec:
@@ -174,26 +206,18 @@ def _spec(engine: str, settings: dict[str, int]) -> LoadSpec:
 # --- output ----------------------------------------------------------------------------------
 
 
-def _publish(
-    parsed: argparse.Namespace,
-    engine: str,
-    table: report.Table,
-    targets: Sequence[report.Target],
-    record: dict[str, Any],
-) -> int:
-    facts = report.machine(engine)
+def _publish(parsed: argparse.Namespace, findings: _Findings) -> int:
+    facts, targets = report.machine(findings.engine), findings.targets
     if parsed.json is not None:
-        judged = [{"target": t.what, "met": t.met, "measured": t.measured} for t in targets]
-        whole = {"machine": facts, **record, "targets": judged}
+        whole = {"machine": facts, **findings.record, "targets": [asdict(t) for t in targets]}
         parsed.json.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     console = Console(highlight=False)
     console.print("\n".join(facts.values()), markup=False)
-    console.print(_rich(table))
+    console.print(_rich(findings.table))
     for target in targets:
         verdict = {True: "met", False: "MISSED", None: "not measured"}[target.met]
-        console.print(
-            f"{verdict:<12} {target.what} ({target.measured})", markup=False, soft_wrap=True
-        )
+        line = f"{verdict:<12} {target.what} ({target.measured})"
+        console.print(line, markup=False, soft_wrap=True)
     missed = any(target.met is False for target in targets)
     return EXIT_FAILED if missed and parsed.check else EXIT_OK
 

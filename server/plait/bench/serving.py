@@ -49,12 +49,9 @@ class Server:
         """Raises BenchError when the page cannot be read."""
         return await asyncio.to_thread(_scrape, self.url + "/metrics")
 
-    def cpu_seconds(self) -> tuple[float, float]:
+    async def cpu_seconds(self) -> tuple[float, float]:
         """(gateway, worker) CPU seconds so far; zeros when the processes are not ours."""
-        if self.pid is None:
-            return 0.0, 0.0
-        gateway = psutil.Process(self.pid)
-        return _cpu(gateway), sum(_cpu(worker) for worker in gateway.children())
+        return (0.0, 0.0) if self.pid is None else await asyncio.to_thread(_cpu_seconds, self.pid)
 
 
 @contextlib.asynccontextmanager
@@ -131,6 +128,11 @@ def _scrape(url: str) -> Metrics:
     families = text_string_to_metric_families(page)
     samples = [sample for family in families for sample in family.samples]
     return {(s.name, frozenset(s.labels.items())): s.value for s in samples}
+
+
+def _cpu_seconds(pid: int) -> tuple[float, float]:
+    gateway = psutil.Process(pid)
+    return _cpu(gateway), sum(_cpu(worker) for worker in gateway.children())
 
 
 def _cpu(process: psutil.Process) -> float:

@@ -1,0 +1,63 @@
+"""The commands measure a real server (scripted engine) and say what they found."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from plait.cli import main
+from tests.live.server import live_server
+
+
+def test_cancel_prints_its_table_and_writes_every_cancel_as_json(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "cancel.json"
+    command = ["bench", "cancel", "--engine=scripted", "--cancels=3", f"--json={file}"]
+
+    assert main(command) == 0
+
+    record = json.loads(file.read_text())
+    assert [phase["phase"] for phase in record["phases"]] == ["decode", "prefill"]
+    assert [len(phase["cancels"]) for phase in record["phases"]] == [3, 3]
+    assert "stop_ms (server) p99" in capsys.readouterr().out
+
+
+def test_cancel_measures_a_running_server(capsys: pytest.CaptureFixture[str]) -> None:
+    with live_server(slots=4) as server:
+        command = ["bench", "cancel", "--engine=scripted", "--cancels=2", "--phase=decode"]
+        assert main([*command, f"--url={server.url}"]) == 0
+        server.wait_idle()
+    assert "prefill" not in capsys.readouterr().out
+
+
+def test_chat_compares_the_wire_with_the_engine_alone(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "chat.json"
+    small = ["--rounds=2", "--tokens=5", "--levels", "1", "2"]
+
+    assert main(["bench", "chat", "--engine=scripted", f"--json={file}", *small]) == 0
+
+    record = json.loads(file.read_text())
+    assert [level["streams"] for level in record["levels"]] == [1, 2]
+    assert all(len(level["pairs_tokens_per_second"]) == 2 for level in record["levels"])
+    assert "wire / direct" in capsys.readouterr().out
+
+
+def test_a_server_that_is_not_there_is_one_line_and_exit_code_1(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    assert main(["bench", "cancel", "--engine=scripted", "--url=http://127.0.0.1:9"]) == 1
+
+    assert capsys.readouterr().err.count("\n") == 1
+
+
+@pytest.mark.parametrize("bad", ["--cancels=0", "--streams=-1", "--engine=other", "--phase=x"])
+def test_a_bad_argument_is_wrong_usage(bad: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["bench", "cancel", bad])
+
+    assert ended.value.code == 2
