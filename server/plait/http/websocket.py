@@ -21,6 +21,9 @@ from plait.wire.close import CloseCode
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent
 
+READ_BYTES = 4 * 1024  # some 700 of the tiniest frames: several ms
+MAX_UNREAD_BYTES = 1024 * 1024  # far above what the transport holds before sending waits (64 KiB)
+
 
 class AsgiSocket:
     """A session's `Socket` over raw ASGI: no object per frame beyond the event itself."""
@@ -96,12 +99,33 @@ class WebSocketEndpoint:
         await self._gateway.run_session(socket)
 
 
-class PlaitWebSocketProtocol(WebSocketsSansIOProtocol):
-    """Uvicorn's protocol, for peers that stopped reading.
+class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol):
+    """Uvicorn's protocol, for peers that send a great many tiny frames, or stopped reading.
+
+    All frames of a read are parsed at one go, and the event loop waits: 256 KiB, what asyncio
+    reads otherwise, can hold 40,000 of them. Hence a buffer of our own, and a small one.
 
     `transport.close()` waits until its buffer is flushed, and a peer that does not read lets that
-    take for ever: the ping time-out would never free the connection. So it is aborted.
+    take for ever: the ping time-out would never free the connection. So it is aborted. Nor may the
+    pongs pile up that such a peer keeps asking for: they are all that is sent without waiting.
     """
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        super().connection_made(transport)
+        self._incoming = memoryview(bytearray(READ_BYTES))
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._incoming
+
+    def buffer_updated(self, nbytes: int) -> None:
+        self.data_received(bytes(self._incoming[:nbytes]))
+        if pongs := b"".join(self.conn.data_to_send()):
+            self.transport.write(pongs)
+            if self.transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
+                self.transport.abort()
+
+    def handle_ping(self) -> None:
+        """The pongs of one read leave together, in `buffer_updated`."""
 
     def keepalive_timeout(self) -> None:
         super().keepalive_timeout()

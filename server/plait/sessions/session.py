@@ -52,7 +52,7 @@ from plait.wire.messages import (
 from plait.wire.window import Credit
 
 RANK = {"synthesize": AUDIO, "chat": TEXT, "transcribe": TEXT, "embed": VECTORS}
-FRAMES_PER_TURN = 64
+FRAMES_PER_TURN = 16
 BATCH_RANKS = 3  # batch streams rank after all interactive ones
 
 log = structlog.get_logger("plait.session")
