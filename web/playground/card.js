@@ -270,7 +270,7 @@ function receiptOf({ by, released, stopMs, wasted }) {
     return {
       tone: "warn",
       mark: "alert",
-      text: "stopped · release not confirmed within 100 ms, so the slot still counts as taken",
+      text: "stopped · release not confirmed yet, so its slot still counts as taken",
     };
   }
   const took = stopMs === null ? "stopped" : `stopped in ${formatMs(stopMs)}`;
