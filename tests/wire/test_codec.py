@@ -87,3 +87,23 @@ def test_a_server_message_of_an_unknown_type_is_nothing() -> None:
 def test_a_broken_server_message_is_undecodable(text: str) -> None:
     with pytest.raises(Undecodable):
         decode_server(text)
+
+
+def test_tools_of_too_many_values_are_refused_before_they_are_read() -> None:
+    raw = '{"messages":[{"role":"user"}],"tools":[{"a":[' + "{}," * 100_000 + "1]}]}"
+    assert refused(raw).param == "tools"
+
+
+def test_tool_calls_count_together_and_the_first_too_many_is_named() -> None:
+    call = '{"role":"assistant","tool_calls":[{"a":[' + "1," * 6_000 + "1]}]}"
+    assert refused(f'{{"messages":[{call},{call}]}}').param == "messages[1].tool_calls"
+
+
+def test_prose_of_any_length_has_no_values_to_count() -> None:
+    raw = json.dumps({"messages": [{"role": "user", "content": "a, [b, {c, " * 50_000}]})
+    assert isinstance(decode_params("chat", raw.encode()), ChatParams)
+
+
+def test_a_fault_elsewhere_in_large_params_is_named_all_the_same() -> None:
+    raw = '{"messages":[7],"tools":[{"a":[' + "1," * 20_000 + "1]}]}"
+    assert refused(raw).param == "messages[0]"

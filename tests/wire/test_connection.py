@@ -134,6 +134,15 @@ def test_a_flood_of_malformed_cancels_is_a_flood_too() -> None:
     assert [type(event) for event in events] == [CloseRequired]
 
 
+def test_bad_messages_for_nobody_are_ignored_until_they_are_a_flood() -> None:
+    connection = connection_with(opens_per_second=1.0)
+    bad = text("ack", id=1, seq=-1, more="x" * 40_000)
+    assert [connection.receive_text(bad, NOW) for _ in range(4)] == [[]] * 4
+    [event] = connection.receive_text(bad, NOW)
+    assert isinstance(event, CloseRequired)
+    assert event.code == 4429
+
+
 def test_a_thousand_pairs_paced_by_their_answers_are_no_flood() -> None:
     connection = connection_with()
     for id in range(1, 1001):

@@ -20,6 +20,14 @@ def test_waiting_as_told_gives_a_token() -> None:
     assert bucket.take(bucket.wait_seconds)
 
 
+def test_several_tokens_are_taken_at_once_or_not_at_all_and_never_more_than_a_burst() -> None:
+    bucket = TokenBucket(per_second=1, burst=3)
+    assert bucket.take(0.0, 2)
+    assert not bucket.take(0.0, 2)
+    assert bucket.take(2.0, 100)
+    assert not bucket.take(2.0)
+
+
 def test_time_going_backwards_gives_and_takes_nothing() -> None:
     bucket = TokenBucket(per_second=1, burst=1)
     assert bucket.take(100.0)

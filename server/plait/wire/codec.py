@@ -14,7 +14,14 @@ import msgspec
 
 from plait.errors import InvalidMessage, InvalidRequest, UnsupportedMethod
 from plait.wire.close import CloseCode
-from plait.wire.diagnose import MAX_DEPTH, Fault, Unreadable, fault_of, read_refused
+from plait.wire.diagnose import (
+    MAX_DEPTH,
+    Fault,
+    Unreadable,
+    at_most_values,
+    fault_of,
+    read_refused,
+)
 from plait.wire.frames import (
     BinaryFlags as BinaryFlags,
     BinaryFrame as BinaryFrame,
@@ -34,6 +41,7 @@ from plait.wire.messages import (
 
 MAX_INT = 2**31 - 1
 MAX_INT64 = 2**63 - 1
+MAX_FREE_FORM_VALUES = 10_000  # a few ms of the event loop, and more than 128 tools' worth
 CLIENT_TYPES = frozenset({"open", "ack", "input", "end", "cancel", "ping"})
 
 _client = msgspec.json.Decoder(ClientMessage)
@@ -42,6 +50,20 @@ _params: dict[str, msgspec.json.Decoder[Any]] = {
     method: msgspec.json.Decoder(kind) for method, kind in PARAMS.items()
 }
 _encoder = msgspec.json.Encoder()
+
+
+class _Calls(msgspec.Struct):
+    tool_calls: msgspec.Raw = msgspec.Raw(b"")
+
+
+class _FreeForm(msgspec.Struct):
+    """Only the free-form fields of chat's params, and these unread."""
+
+    tools: msgspec.Raw = msgspec.Raw(b"")
+    messages: list[_Calls] = []
+
+
+_free_form = msgspec.json.Decoder(_FreeForm)
 
 
 class BadField(Exception):
@@ -81,6 +103,8 @@ def decode_params(method: str, raw: bytes | memoryview | msgspec.Raw) -> Params:
             param="method",
         )
     try:
+        if method == "chat" and at_most_values(bytes(raw)) > MAX_FREE_FORM_VALUES:
+            _measure_free_form(raw)
         params: Params = decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError) as error:
         raise _invalid_request(_params_fault(bytes(raw), error), within="params") from None
@@ -184,6 +208,24 @@ def _params_fault(raw: bytes, error: Exception) -> Fault:
         return read_refused(_as_text(raw), error).fault
     except (Unreadable, Undecodable) as unreadable:
         return Fault("", str(unreadable))
+
+
+def _measure_free_form(raw: bytes | memoryview | msgspec.Raw) -> None:
+    """Before decoding: to make and to walk a million tiny values takes up to a second."""
+    free_form = _free_form.decode(raw)
+    values = at_most_values(bytes(free_form.tools))
+    path = "tools"
+    for index, message in enumerate(free_form.messages):
+        if values > MAX_FREE_FORM_VALUES:
+            break
+        values += at_most_values(bytes(message.tool_calls))
+        path = f"messages[{index}].tool_calls"
+    if values > MAX_FREE_FORM_VALUES:
+        raise InvalidRequest(
+            f"{path}: tools and tool_calls hold more than {MAX_FREE_FORM_VALUES} values in all."
+            " Send fewer.",
+            param=path,
+        )
 
 
 def _check_free_form(params: ChatParams) -> None:

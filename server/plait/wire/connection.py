@@ -53,6 +53,7 @@ from plait.wire.rate import TokenBucket
 OPEN_BURST_SECONDS = 2
 FLOOD_FACTOR = 20  # messages that cost us an answer, per second, in units of opens_per_second
 FLOOD_BURST_SECONDS = 2
+BAD_MESSAGE_CHARACTERS = 4096  # a bad message counts once more for each so many
 
 
 @dataclass(slots=True)
@@ -97,7 +98,7 @@ class Connection:
         except Undecodable as error:
             return self._close(error.code, error.reason)
         except BadField as error:
-            return self._receive_bad(error, now)
+            return self._receive_bad(error, len(text), now)
         if isinstance(message, (Open, Cancel, Ping)) and not self._answers.take(now):
             return self._close_flood()
         if isinstance(message, Open):
@@ -214,8 +215,9 @@ class Connection:
             return self._fault(message.id, stream, mistake)
         return [InputReceived(message.id, message.text, message.texts)]
 
-    def _receive_bad(self, bad: BadField, now: float) -> list[ConnectionEvent]:
-        if bad.type in ("open", "cancel") and not self._answers.take(now):
+    def _receive_bad(self, bad: BadField, size: int, now: float) -> list[ConnectionEvent]:
+        """To find the fault takes longer than to read a good message, the more the longer it is."""
+        if not self._answers.take(now, 1 + size // BAD_MESSAGE_CHARACTERS):
             return self._close_flood()
         if bad.type == "open":
             return [self._receive_bad_open(bad)]
@@ -238,7 +240,9 @@ class Connection:
         return self._close(CloseCode.TOO_BIG, f"{what} frame larger than {limit_bytes} bytes")
 
     def _close_flood(self) -> list[ConnectionEvent]:
-        return self._close(CloseCode.FLOOD, "too many opens, cancels and pings per second")
+        return self._close(
+            CloseCode.FLOOD, "too many opens, cancels, pings or bad messages per second"
+        )
 
 
 def _exceeds(text: str | bytes, limit_bytes: int) -> bool:

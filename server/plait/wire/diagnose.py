@@ -3,7 +3,7 @@
 Only refused texts come here, so a well-formed message never pays for it. Three readers, from the
 strictest to the most patient: msgspec (valid JSON, wrong values), the standard library (NaN, lone
 surrogates: not JSON, but still readable), and a scanner without recursion (nested too deep).
-Work is bounded by `MAX_NODES` and `MAX_TOKENS`, because the event loop waits for it. Names found
+Work is bounded by `MAX_VALUES` and `MAX_TOKENS`, because the event loop waits for it. Names found
 in a text are the peer's: only short plain identifiers get into a path. This module does NOT know
 what the messages mean (see `codec`).
 """
@@ -19,8 +19,8 @@ from typing import Any
 import msgspec
 
 MAX_DEPTH = 64
-MAX_NODES = 50_000
-MAX_TOKENS = 20_000
+MAX_VALUES = 20_000
+MAX_TOKENS = 10_000
 
 _PLAIN_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _AT = re.compile(r" - at `(?:key in )?\$(.*)`$", re.DOTALL)
@@ -107,7 +107,16 @@ def _loads(raw: msgspec.Raw, kind: type) -> Any:
 # --- the patient reader ------------------------------------------------------------------------
 
 
+def at_most_values(text: str | bytes) -> int:
+    """How many JSON values `text` can hold at most, without parsing: what a parse would cost."""
+    if isinstance(text, bytes):
+        return 1 + text.count(b",") + text.count(b"[") + text.count(b"{")
+    return 1 + text.count(",") + text.count("[") + text.count("{")
+
+
 def _read_patiently(text: str) -> Reading:
+    if at_most_values(text) > MAX_VALUES:
+        raise Unreadable("not valid JSON, and too long to look for the reason")
     try:
         value = json.loads(text, parse_constant=_NotJson)
     except RecursionError:
@@ -127,12 +136,8 @@ def _read_patiently(text: str) -> Reading:
 def _faults(root: dict[str, Any]) -> Iterator[Fault]:
     """What is not JSON in `root`, in no particular order, with its path."""
     stack: list[tuple[str, dict[str, Any] | list[Any]]] = [("", root)]
-    left = MAX_NODES
     while stack:
         path, node = stack.pop()
-        left -= len(node)
-        if left < 0:
-            raise Unreadable("not valid JSON, and too long to look for the reason")
         if isinstance(node, dict) and any(_has_surrogate(key) for key in node):
             yield Fault(path, "a key holds half of a surrogate pair: not valid Unicode")
         for key, child in node.items() if isinstance(node, dict) else enumerate(node):

@@ -17,15 +17,16 @@ class TokenBucket:
         self._tokens = burst
         self._updated: float | None = None
 
-    def take(self, now: float) -> bool:
-        """Take one token; False, taking nothing, when there is none."""
+    def take(self, now: float, tokens: float = 1) -> bool:
+        """Take `tokens`, at most a whole burst; False, taking nothing, when there are fewer."""
+        tokens = min(tokens, self._burst)
         if self._updated is not None:
             elapsed = max(0.0, now - self._updated)
             self._tokens = min(self._burst, self._tokens + elapsed * self._per_second)
         self._updated = now
-        if self._tokens < 1:
+        if self._tokens < tokens:
             return False
-        self._tokens -= 1
+        self._tokens -= tokens
         return True
 
     @property
