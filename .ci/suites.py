@@ -74,7 +74,11 @@ def run_node() -> Counts:
         *("--test-reporter=spec", "--test-reporter-destination=stdout"),
         *("--test-reporter=tap", f"--test-reporter-destination={report}"),
     ]
-    code = run(["node", "--test", *reporters], ROOT / "web")
+    # Named files: left to itself, node counts every module in a folder called test as a passed test.
+    files = sorted(
+        str(path.relative_to(ROOT / "web")) for path in ROOT.glob("web/test/**/*.test.js")
+    )
+    code = run(["node", "--test", *reporters, *files], ROOT / "web")
     if not report.exists():
         return Counts(failed=1)
     totals = dict.fromkeys(("pass", "fail", "cancelled", "skipped", "todo"), 0)
