@@ -74,7 +74,7 @@ def run_node() -> Counts:
         *("--test-reporter=spec", "--test-reporter-destination=stdout"),
         *("--test-reporter=tap", f"--test-reporter-destination={report}"),
     ]
-    # Named files: left to itself, node counts every module in a folder called test as a passed test.
+    # Named files: left to itself, node counts every module below a `test` folder as a test.
     files = sorted(
         str(path.relative_to(ROOT / "web")) for path in ROOT.glob("web/test/**/*.test.js")
     )
