@@ -65,6 +65,20 @@ def test_no_item_follows_a_cancel_that_was_read() -> None:
     run_virtually(scenario)
 
 
+def test_an_item_purged_before_it_left_has_no_time() -> None:
+    async def scenario() -> None:
+        async with rig() as r:
+            peer = await running_stream(r)
+            r.engine.items(1, 1)
+            r.engine.fail(1)
+            await settle()
+            last = peer.last(1)
+            assert (last["type"], last["seq"]) == ("error", 0)
+            assert last["timing"]["first_item_ms"] is None
+
+    run_virtually(scenario)
+
+
 def test_an_unconfirmed_cancel_says_so_after_100_ms_and_keeps_the_slot_taken() -> None:
     async def scenario() -> None:
         async with rig(slots=1) as r:

@@ -344,7 +344,8 @@ class Stream:
 
         return Timing(
             queued_ms=since(times.started if times.started is not None else now) or 0.0,
-            first_item_ms=since(times.first_item),
+            # One that was purged before it left was no item to the client.
+            first_item_ms=since(times.first_item) if self.queue.seq else None,
             total_ms=since(now) or 0.0,
             paused_ms=round(times.paused_seconds * 1000, 1),
         )
