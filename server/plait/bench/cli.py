@@ -10,6 +10,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -91,13 +92,23 @@ def _publish_measured(parsed: argparse.Namespace, work: Coroutine[Any, Any, _Fin
     failures: list[BaseException] = []
     findings: _Findings | None = None
     try:
-        findings = asyncio.run(work)
+        findings = asyncio.run(_until_terminated(work))
     except* (BenchError, PlaitError) as group:
         failures = list(_leaves(group))
     if findings is None:
         sys.stderr.write(f"plait: {failures[0]}\n")
         return EXIT_FAILED
     return _publish(parsed, findings)
+
+
+async def _until_terminated(work: Coroutine[Any, Any, _Findings]) -> _Findings:
+    """A SIGTERM unwinds like Ctrl-C, so that no server of ours stays behind."""
+    measuring = asyncio.ensure_future(work)
+    asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, measuring.cancel)
+    try:
+        return await measuring
+    except asyncio.CancelledError:
+        raise KeyboardInterrupt from None
 
 
 def _leaves(error: BaseException) -> Iterator[BaseException]:
