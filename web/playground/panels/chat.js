@@ -58,9 +58,11 @@ class ChatPanel {
         type: "button",
         class: "button small quiet",
         "data-testid": "clear",
+        "aria-label": "Clear finished answers",
+        title: "Clear finished answers",
         onclick: () => chats.clearFinished(),
       },
-      "Clear finished",
+      "Clear",
     );
     this.sparkline = new Sparkline(20);
     this.stopText = h("span");
