@@ -57,6 +57,7 @@ class Gateway:
         self._sessions_gone = asyncio.Event()
         self._sessions_gone.set()
         self._draining = False
+        self._grace: asyncio.Timeout | None = None
         self._names = itertools.count(1)
         self._engines: dict[str, EngineProcess] = {}
         schedulers: dict[str, Scheduler] = {}
@@ -136,10 +137,16 @@ class Gateway:
                     session.abandon()
         log.info("drain.finished", sessions=len(self._sessions))
 
+    def hurry(self) -> None:
+        """The grace of a drain under way is over now."""
+        if self._grace is not None:
+            self._grace.reschedule(asyncio.get_running_loop().time())
+
     async def _wait_sessions(self, seconds: float) -> bool:
         with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(seconds):
+            async with asyncio.timeout(seconds) as self._grace:
                 await self._sessions_gone.wait()
+        self._grace = None
         return not self._sessions
 
     async def _watch_loop(self) -> None:
@@ -212,7 +219,7 @@ class PlaitServer(uvicorn.Server):
 
 
 def serve(config: Config, model: InstalledModel | None, listening: socket.socket) -> int:
-    """Serve until SIGTERM or SIGINT; a second signal does not wait. Returns the exit status."""
+    """Serve until SIGTERM or SIGINT; a second one ends the grace. Returns the exit status."""
     logs.configure(config.log_level)
     return asyncio.run(_serve(config, model, listening))
 
@@ -242,7 +249,7 @@ async def _serve(config: Config, model: InstalledModel | None, listening: socket
 
     def stop() -> None:
         if asked.is_set():
-            server.should_exit = server.force_exit = True
+            gateway.hurry()
         asked.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 import time
 from collections.abc import AsyncIterator
 
@@ -90,6 +91,18 @@ async def test_a_peer_that_stopped_reading_does_not_hold_the_server_up(
         begin = time.monotonic()
         assert await asyncio.to_thread(doomed.stop) == 0
         assert time.monotonic() - begin < 8
+
+
+async def test_a_second_signal_ends_the_grace_but_not_the_manners() -> None:
+    with live_server(drain_seconds=60) as server:
+        async with peer(server.ws_url) as client:
+            await client.open(1, LONG, window=0)
+            await client.hear_until("item")
+            server.process.send_signal(signal.SIGTERM)
+            await client.hear_until("goaway")
+            code = asyncio.create_task(asyncio.to_thread(server.stop))
+            assert (await client.hear_until("cancelled", 1))["by"] == "shutdown"
+            assert await code == 0
 
 
 async def test_no_worker_outlives_the_server_not_even_when_it_is_killed(
