@@ -71,3 +71,13 @@ def test_a_cancel_before_its_turn_releases_at_once(rig: Rig) -> None:
     rig.step_times(1)
 
     assert waiting in rig.released
+
+
+def test_two_long_prompts_do_not_take_turns_at_each_others_cost(rig: Rig) -> None:
+    first = rig.start(LONG, scope="one", max_tokens=2)
+    second = rig.start(LONG + LONG, scope="two", max_tokens=2)
+
+    rig.step_to(first, 1)
+
+    assert rig.engine.stats().slots_used == 2
+    assert rig.items[second] == []

@@ -213,8 +213,10 @@ class LlamaCpp:
             return
         match arrived:
             case Arrival(request, chunk, at):
-                self._advance(self._jobs[request.job], request, chunk, at)
-                self._turns.check(others_wait=bool(self._waiting))
+                job = self._jobs[request.job]
+                self._advance(job, request, chunk, at)
+                shorter = any(other.unread_tokens < job.unread_tokens for other in self._waiting)
+                self._turns.check(shorter_waits=shorter)
                 self._seat_waiting()
             case Gone():
                 self._leave(self._jobs[arrived.request.job], arrived)
@@ -235,8 +237,7 @@ class LlamaCpp:
             cache_prompt=reusable,
             context_tokens=self.info.context_tokens,
         )
-        probe = self._probes[job.seat.index]
-        job.request = Request(self._server, body, probe, self._inbox, job.id)
+        job.request = Request(self._server, body, self._probes[job.seat.index], self._inbox, job.id)
         self._requests[job.id] = job.request
         self._turns.begin()
         job.request.start()

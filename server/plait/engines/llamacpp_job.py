@@ -65,6 +65,11 @@ class Job:
         return self.request is not None and self.processed_tokens >= self._request_tokens
 
     @property
+    def unread_tokens(self) -> int:
+        """What the engine has still to read before it can go on."""
+        return max(0, len(self.prompt) + len(self.answer.tokens) - self.processed_tokens)
+
+    @property
     def held_tokens(self) -> int:
         """Cells its content takes in the engine's cache."""
         return self.processed_tokens + self.produced - self._base_tokens

@@ -3,8 +3,8 @@
 llama.cpp fills its batch with the prompt of the lowest slot before it looks at a higher one. Left
 alone, a short prompt would wait until a long one is read, and so would its cancel (the library
 asks "stop?" only when it delivers something) and the confirmation of every other end. So the one
-request that reads gives way: after TURN_SECONDS when others wait, and at once when another one
-ends. What it has read stays in its slot's cache and is not read again. Knows no jobs and no seats.
+request that reads gives way: after TURN_SECONDS when a shorter one waits, and at once when another
+one ends. What it has read stays in its slot's cache and is not read again. Knows no jobs.
 """
 
 from __future__ import annotations
@@ -55,7 +55,10 @@ class Turns:
             if request.reading:
                 request.give_way()
 
-    def check(self, *, others_wait: bool) -> None:
-        """Whether the reader's turn is over. Call it as prompts progress."""
-        if others_wait and self._clock() - self._reading_since > TURN_SECONDS:
+    def check(self, *, shorter_waits: bool) -> None:
+        """Whether the reader's turn is over. Call it as its prompt progresses.
+
+        It goes on while only longer ones wait: taking turns among equals would help nobody.
+        """
+        if shorter_waits and self._clock() - self._reading_since > TURN_SECONDS:
             self.make_way()
