@@ -43,6 +43,7 @@ async def test_a_handshake_is_refused_before_accepting(
     with pytest.raises(InvalidStatus) as refused:
         await connect(server.ws_url, subprotocols=subprotocols, additional_headers=headers)  # type: ignore[arg-type]
     assert refused.value.response.status_code == status
+    assert "ERROR" not in server.output  # a peer's fault, not ours
 
 
 async def test_the_playgrounds_own_origin_may_connect(server: LiveServer) -> None:

@@ -76,7 +76,8 @@ class Perimeter:
 def bearer(authorization: str | None) -> bytes | None:
     """The token of an `Authorization: Bearer` header."""
     scheme, _, token = (authorization or "").partition(" ")
-    return token.strip().encode() if scheme.lower() == "bearer" else None
+    # Starlette reads header bytes as Latin-1; the token's own bytes are what was sent.
+    return token.strip().encode("latin-1", "replace") if scheme.lower() == "bearer" else None
 
 
 def subprotocol_token(offered: Sequence[str]) -> bytes | None:

@@ -137,6 +137,8 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol)
             # The ping time-out closed it while we waited; uvicorn would call that our mistake.
             raise ClientDisconnected
         await super().send(message)
+        if message["type"] == "websocket.http.response.body":
+            self.handshake_complete = True  # refused; uvicorn would log it as an unfinished one
         if message["type"] == "websocket.close":
             # Uvicorn's own timer asks for a close; this one makes sure of it.
             asyncio.get_running_loop().call_later(self.close_timeout + 1, self.transport.abort)
