@@ -104,6 +104,25 @@ async def test_cancel_returns_the_proof_and_drops_what_crossed_it() -> None:
             await anext(stream)
 
 
+async def test_an_answer_that_was_cut_never_looks_whole_even_if_its_end_crossed_the_cancel() -> (
+    None
+):
+    async def script(peer: Peer) -> None:
+        id = await peer.start()
+        await peer.say(id, "a", "b")
+        await peer.receive_cancel()
+        await peer.send(done(id, 2))
+        await peer.gone()
+
+    async with serving(script) as url, connect(url) as client:
+        stream = client.chat(messages=HI)
+        assert (await anext(stream)).content == "a"
+        assert await stream.cancel() is None
+        with pytest.raises(StreamCancelled) as caught:
+            await anext(stream)
+        assert caught.value.cancelled is None
+
+
 async def test_cancel_of_a_finished_chat_is_quiet() -> None:
     async def script(peer: Peer) -> None:
         await peer.send(done(await peer.start(), 0))

@@ -6,18 +6,21 @@ import asyncio
 from itertools import pairwise
 
 import pytest
+from msgspec import Raw
 
 from plait.client import ConnectionLost, connect
 from plait.client.connection import MAX_OUTGOING_FRAMES
-from plait.client.stream import MAX_UNACKED_ITEMS
+from plait.client.stream import MAX_UNACKED_ITEMS, Stream
 from plait.errors import InvalidRequest
 from plait.wire.codec import BinaryKind, encode_binary
 from plait.wire.messages import (
     Accepted,
     Ack,
+    ClientMessage,
     Done,
     ErrorBody,
     GoAway,
+    ItemMessage,
     Open,
     Pong,
     Rejected,
@@ -43,6 +46,19 @@ async def test_items_are_acknowledged_when_taken_a_quarter_window_at_a_time() ->
         items = await client.open("chat", {}, window=8).collect()
     assert acks == [2, 4, 6, 8]
     assert [item.seq for item in items] == [*range(1, 9)]
+
+
+async def test_who_takes_items_slowly_acknowledges_them_all_the_same() -> None:
+    sent: list[ClientMessage] = []
+    now = 100.0
+    stream = Stream(1, "chat", 64, sent.append, clock=lambda: now)
+    stream.receive_started(Started(1, "m"))
+    for seq in (1, 2, 3):
+        stream.receive_item(ItemMessage(1, seq, Raw(b"{}")))
+    for _ in range(3):
+        now += 0.8
+        await anext(stream)
+    assert sent == [Ack(1, 2)]
 
 
 async def test_what_is_not_taken_is_not_acknowledged() -> None:

@@ -68,6 +68,7 @@ def test_tokens_come_from_the_header_or_the_subprotocol() -> None:
     encoded = base64.urlsafe_b64encode("sécret".encode()).rstrip(b"=").decode()
     assert bearer("Bearer abc") == b"abc"
     assert bearer("Bearer " + "clé".encode().decode("latin-1")) == "clé".encode()
+    assert bearer("Bearer clé") == "clé".encode()
     assert bearer("Basic abc") is None
     assert subprotocol_token(["plait.v1", f"plait.token.{encoded}"]) == "sécret".encode()
     assert subprotocol_token(["plait.v1", "plait.token.!"]) is None

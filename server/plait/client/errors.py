@@ -24,10 +24,15 @@ class ConnectionLost(InternalError):
 
 
 class StreamCancelled(ClientError):
-    """The stream was stopped before its end; `cancelled` is the proof, and says by whom."""
+    """The stream was stopped before its end; `cancelled` is the proof, and says by whom.
+
+    It is None where the server had come to the end before our cancel reached it: what the consumer
+    had not taken by then is dropped all the same.
+    """
 
     code = "cancelled"
 
-    def __init__(self, cancelled: Cancelled) -> None:
-        super().__init__(f"the stream was cancelled by: {cancelled.by}")
+    def __init__(self, cancelled: Cancelled | None) -> None:
+        by = "client" if cancelled is None else cancelled.by
+        super().__init__(f"the stream was cancelled by: {by}")
         self.cancelled = cancelled

@@ -1,9 +1,10 @@
 """One stream of any method, as its consumer sees it: items in order, then exactly one ending.
 
 `receive_*` are the reader task's and never wait; everything `async` is the consumer's. Items are
-acknowledged when the consumer takes them, a quarter of the window at a time, so a consumer that
-stops taking pauses its engine, and the window bounds what is held here. The server's promises are
-checked on the way in: a seq out of order or a message no state allows is an `IllegalServer`.
+acknowledged when the consumer takes them, a quarter of the window at a time or a second apart, so
+a consumer that stops taking pauses its engine, and the window bounds what is held here. The
+server's promises are checked on the way in: a seq out of order or a message no state allows is an
+`IllegalServer`.
 This module does NOT know sockets, nor what an item of a method means (see `chat`).
 """
 
@@ -40,6 +41,8 @@ from plait.wire.stream import IllegalTransition, StreamInput, StreamMachine, Str
 # With window 0 the server sends without credit. So much is held for a consumer, then the stream
 # is cancelled: whoever asks for no flow control has to keep up.
 MAX_UNACKED_ITEMS = 16 * MAX_WINDOW
+# By quarters alone, who takes an item every few seconds would look like a reader who has stopped.
+MAX_ACK_DELAY_SECONDS = 1.0
 
 
 class IllegalServer(Exception):
@@ -59,18 +62,23 @@ class Item:
 class Stream:
     """Single-use asynchronous iterator over `Item`s, for one consumer task.
 
-    Iteration ends only after `done`. It raises the server's error for `rejected` and `error`,
-    StreamCancelled for `cancelled` and ConnectionLost for a lost socket. Use it as
-    `async with stream:`; leaving the block cancels what has not ended. A bare `break` out of
-    `async for` does not cancel by itself: nothing tells the stream that its consumer left.
+    Iteration ends only after `done`, with every item taken. It raises the server's error for
+    `rejected` and `error`, StreamCancelled for `cancelled` and ConnectionLost for a lost socket.
+    Use it as `async with stream:`; leaving the block cancels what has not ended. A bare `break`
+    out of `async for` does not cancel by itself: nothing tells the stream that its consumer left.
     """
 
     def __init__(
-        self, id: int, method: str, window: int, send: Callable[[ClientMessage], None]
+        self,
+        id: int,
+        method: str,
+        window: int,
+        send: Callable[[ClientMessage], None],
+        clock: Callable[[], float] = monotonic,
     ) -> None:
         self.id = id
         self.method = method
-        self.opened_at = monotonic()
+        self.opened_at = clock()
         self.accepted: Accepted | None = None
         self.accepted_at: float | None = None
         self.started: Started | None = None
@@ -79,8 +87,10 @@ class Stream:
         self.ended_at: float | None = None
         self.last_seq = 0
         self._send = send
+        self._clock = clock
         self._window = window
         self._acked = 0
+        self._acked_at = 0.0  # or the first item's arrival
         self._machine = StreamMachine()
         self._items: deque[Item] = deque()  # at most window (or MAX_UNACKED_ITEMS) items
         self._failure: PlaitError | None = None
@@ -177,9 +187,13 @@ class Stream:
             raise self._failure
 
     def _acknowledge(self, seq: int) -> None:
-        due = seq - self._acked >= max(1, self._window // 4)
+        now = self._clock()
+        due = (
+            seq - self._acked >= max(1, self._window // 4)
+            or now - self._acked_at >= MAX_ACK_DELAY_SECONDS
+        )
         if self._window and due and not self.state.ended and not self._cancelling:
-            self._acked = seq
+            self._acked, self._acked_at = seq, now
             self._send(Ack(self.id, seq))
 
     # --- the reader task's side ------------------------------------------------------------------
@@ -187,12 +201,12 @@ class Stream:
     def receive_accepted(self, message: Accepted) -> None:
         self._process(StreamInput.ACCEPTED)
         self.accepted = message
-        self.accepted_at = self.accepted_at or monotonic()
+        self.accepted_at = self.accepted_at or self._clock()
 
     def receive_started(self, message: Started) -> None:
         self._process(StreamInput.STARTED)
         self.started = message
-        self.started_at = monotonic()
+        self.started_at = self._clock()
         self._started.set()
 
     def receive_item(self, item: ItemMessage | BinaryFrame) -> None:
@@ -201,10 +215,13 @@ class Stream:
         self.last_seq = item.seq
         if self._cancelling:
             return  # it crossed our cancel on the wire
+        now = self._clock()
+        if item.seq == 1:
+            self._acked_at = now
         if isinstance(item, ItemMessage):
-            self._items.append(Item(item.seq, monotonic(), data=msgspec.json.decode(item.data)))
+            self._items.append(Item(item.seq, now, data=msgspec.json.decode(item.data)))
         else:
-            self._items.append(Item(item.seq, monotonic(), frame=item))
+            self._items.append(Item(item.seq, now, frame=item))
         self._check_bound()
         self._arrived.set()
 
@@ -218,6 +235,8 @@ class Stream:
             self._failure = message.error.to_error()
         else:
             self._process(StreamInput.DONE)
+            if self._cancelling:  # they crossed, and what we dropped may be part of the answer
+                self._failure = StreamCancelled(None)
         self.terminal = message
         self._end()
 
@@ -233,7 +252,7 @@ class Stream:
         self._end()
 
     def _end(self) -> None:
-        self.ended_at = monotonic()
+        self.ended_at = self._clock()
         for event in (self._ended, self._arrived, self._started):
             event.set()
 

@@ -76,8 +76,15 @@ class Perimeter:
 def bearer(authorization: str | None) -> bytes | None:
     """The token of an `Authorization: Bearer` header."""
     scheme, _, token = (authorization or "").partition(" ")
-    # Starlette reads header bytes as Latin-1; the token's own bytes are what was sent.
-    return token.strip().encode("latin-1", "replace") if scheme.lower() == "bearer" else None
+    if scheme.lower() != "bearer":
+        return None
+    # Starlette reads header bytes as Latin-1. Most programs send UTF-8, some Latin-1 itself.
+    sent = token.strip().encode("latin-1")
+    try:
+        sent.decode()
+    except UnicodeDecodeError:
+        return token.strip().encode()
+    return sent
 
 
 def subprotocol_token(offered: Sequence[str]) -> bytes | None:
