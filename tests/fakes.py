@@ -154,6 +154,9 @@ class MemorySocket:
     def stop_reading(self) -> None:
         self._reading.clear()
 
+    def read_on(self) -> None:
+        self._reading.set()
+
     def of(self, id: int) -> list[dict[str, Any]]:
         return [message for message in self.received if message.get("id") == id]
 

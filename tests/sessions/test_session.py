@@ -180,6 +180,24 @@ def test_every_queued_and_running_stream_hears_of_a_worker_death() -> None:
     run_virtually(scenario)
 
 
+def test_a_full_outbox_leaves_in_turns_with_everything_else() -> None:
+    async def scenario() -> None:
+        async with rig() as r:
+            peer = await r.connect()
+            peer.open(1, window=256)
+            await settle()
+            peer.stop_reading()
+            r.engine.items(1, 256)
+            await settle()
+            peer.read_on()
+            peer.say({"type": "cancel", "id": 1})
+            await settle(200)
+            assert peer.types(1)[-1] == "cancelled"
+            assert peer.types(1).count("item") < 64
+
+    run_virtually(scenario)
+
+
 def test_answers_piling_up_while_several_streams_start_close_without_a_fault() -> None:
     async def scenario() -> None:
         faults: list[dict[str, object]] = []
@@ -191,7 +209,7 @@ def test_answers_piling_up_while_several_streams_start_close_without_a_fault() -
             peer.open(2)
             for n in range(MAX_CONTROL_FRAMES - 1):
                 peer.say({"type": "ping", "n": n})
-            await settle(200)
+            await settle(400)
             r.scheduler.on_ready(info())
             await settle()
             r.assert_nothing_held()

@@ -161,6 +161,7 @@ class Session:
 
     async def _write(self) -> None:
         """The only caller of `send`. Ends by closing the socket, or with it."""
+        frames = 0
         try:
             while True:
                 taken = self.outbox.take_nowait()
@@ -169,6 +170,9 @@ class Session:
                     await self._socket.send(frame)
                     if queue is not None and (stream := self._streams.get(queue.id)):
                         stream.item_left()
+                    frames += 1
+                    if frames % FRAMES_PER_TURN == 0:
+                        await asyncio.sleep(0)  # `send` itself rarely waits
                 elif self._closing is not None:
                     await self._socket.close(*self._closing)
                     return
