@@ -228,11 +228,28 @@ def test_a_hopelessly_long_text_is_refused_without_tokenizing_all_of_it(
     tokenizer: ChatTokenizer,
 ) -> None:
     with pytest.raises(ContextOverflow, match="more than") as caught:
-        encode(tokenizer, chat("word " * 400_000), context_tokens=64)
+        encode(tokenizer, chat("word " * 12_000), context_tokens=4_096)
 
     assert caught.value.data is not None
-    assert 128 < caught.value.data["prompt_tokens"] < 20_000
-    assert caught.value.data["limit"] == 64
+    assert 8_192 < caught.value.data["prompt_tokens"] < 20_000
+    assert caught.value.data["limit"] == 4_096
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        chat(" " * 1_000_000),
+        ChatParams(messages=[ChatMessage("user", "")] * 4_096),
+    ],
+)
+def test_what_could_fit_only_as_a_wonder_is_refused_before_it_is_tokenized(
+    tokenizer: ChatTokenizer, params: ChatParams
+) -> None:
+    with pytest.raises(ContextOverflow, match="at least") as caught:
+        encode(tokenizer, params, context_tokens=4_096)
+
+    assert caught.value.data is not None
+    assert caught.value.data["prompt_tokens"] > 4_096
 
 
 def test_a_long_text_of_few_tokens_still_fits(tokenizer: ChatTokenizer) -> None:

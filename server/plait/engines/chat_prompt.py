@@ -30,8 +30,13 @@ END_OF_TURN = frozenset({
     "<end_of_turn>", "<turn|>", "<eos>", "</s>", "<EOT>", "<|END_OF_TURN_TOKEN|>",
 })  # fmt: skip
 
-HOPELESS_CHARS_PER_TOKEN = 8  # text averages 3 to 5 characters a token
-BLOCK_CHARS = 16_384
+# Text averages 3 to 5 characters a token and 2 to 5 tokens of markup a message. What would need
+# far less to fit is refused as it stands: to render and tokenize a mebibyte takes up to a second.
+DOUBTFUL_CHARS_PER_TOKEN = 4
+MOST_CHARS_PER_TOKEN = 16
+LEAST_TOKENS_PER_MESSAGE = 2
+CHEAP_CHARS = 16_384  # whatever the context: counted to the end, for the sake of a true number
+BLOCK_CHARS = 4_096
 
 
 class ChatTokenizer:
@@ -70,11 +75,13 @@ class ChatTokenizer:
         """Token ids of the rendered conversation. Raises `TemplateError`, `ContextOverflow`.
 
         The ids may still be too many (see `fit_answer`); only a text that is hopelessly long is
-        refused here, because tokenizing megabytes would hold up every other job of the worker.
+        refused here, because it would hold up every other job of the worker, and their cancels.
         """
+        _refuse_at_sight(params.messages, context_tokens)
         messages = [_template_message(message) for message in params.messages]
         text, mark = self._template.render(messages, params.tools, self._special)
-        if len(text) > HOPELESS_CHARS_PER_TOKEN * context_tokens:
+        _refuse_length(len(text), context_tokens)
+        if len(text) > max(CHEAP_CHARS, DOUBTFUL_CHARS_PER_TOKEN * context_tokens):
             self._refuse_hopeless(text, context_tokens)
         # Pieces are encoded apart, so no special token can form across a mark.
         return self._encode(text.split(mark))
@@ -119,6 +126,19 @@ def _overflow(count: str, prompt_tokens: int, limit: int) -> ContextOverflow:
         param="messages",
         data={"prompt_tokens": prompt_tokens, "limit": limit},
     )
+
+
+def _refuse_at_sight(messages: list[ChatMessage], context_tokens: int) -> None:
+    tokens = LEAST_TOKENS_PER_MESSAGE * len(messages)
+    if tokens > context_tokens:
+        raise _overflow(f"at least {tokens}", tokens, context_tokens)
+    _refuse_length(sum(len(message.content or "") for message in messages), context_tokens)
+
+
+def _refuse_length(chars: int, context_tokens: int) -> None:
+    tokens = chars // MOST_CHARS_PER_TOKEN
+    if chars > CHEAP_CHARS and tokens > context_tokens:
+        raise _overflow(f"at least {tokens}", tokens, context_tokens)
 
 
 def reserve_bytes(tokens: int, bytes_per_token: int, step_tokens: int = 1) -> int:
