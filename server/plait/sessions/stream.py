@@ -21,6 +21,7 @@ from plait.errors import PlaitError
 from plait.scheduling.scheduler import Scheduler
 from plait.scheduling.ticket import Ticket
 from plait.sessions.outbox import Outbox, StreamQueue
+from plait.sessions.stopwatch import Stopwatch
 from plait.wire.codec import encode_server
 from plait.wire.messages import (
     Accepted,
@@ -94,8 +95,7 @@ class Stream:
         self._policy = policy
         self._clock = clock
         self._timers: dict[str, asyncio.TimerHandle] = {}
-        self._opened = opened
-        self._times = StreamTimes()
+        self._times = Stopwatch(opened, clock)
         self._usage = dict(EMPTY_USAGE[method])
         self._finish_reason: FinishReason | None = None
         self._released: Released | None = None
@@ -103,7 +103,6 @@ class Stream:
         self._ended = False  # the terminal was queued or taken
         self._accepted: Accepted | None = None  # the newest, sent or waiting for its interval
         self._accepted_at = 0.0
-        self._paused_since: float | None = None
 
     @property
     def live(self) -> bool:
@@ -112,7 +111,7 @@ class Stream:
 
     @property
     def started(self) -> bool:
-        return self._times.started is not None
+        return self._times.started
 
     # --- the session calls in ------------------------------------------------------------------
 
@@ -122,7 +121,7 @@ class Stream:
         self.on_phase(*self._scheduler.phase(self.ticket))
 
     def set_deadline(self, deadline_ms: int) -> None:
-        left = self._opened + deadline_ms / 1000 - self._clock()
+        left = self._times.opened + deadline_ms / 1000 - self._clock()
         self._arm("deadline", max(0.0, left), lambda: self.cancel("deadline"))
 
     def receive_ack(self, seq: int, window: int | None) -> None:
@@ -178,7 +177,7 @@ class Stream:
     def on_started(self, model: str, prompt_tokens: int, max_tokens: int) -> None:
         self.machine.process(StreamInput.STARTED)
         self._disarm("accepted")
-        self._times.started = self._clock()
+        self._times.start()
         if self.method == "chat":
             self._usage["prompt_tokens"] = prompt_tokens
         self._owner.on_stream_started(self)
@@ -187,12 +186,11 @@ class Stream:
     def on_item(self, item: Item) -> None:
         if not self.live:
             return
-        if self._times.first_item is None:
-            self._times.first_item = self._clock()
+        self._times.item()
         self._count(item)
         self._owner.outbox.send_item(self.queue, item)
-        if self.queue.full and self._paused_since is None:
-            self._paused_since = self._clock()
+        if self.queue.full and not self._times.paused:
+            self._times.pause()
             assert self.ticket is not None
             self._scheduler.pause(self.ticket)
         self._watch_reader()
@@ -202,7 +200,7 @@ class Stream:
         if not self.live:
             return
         self._finish_reason = finish_reason
-        self._end_pause()
+        self._times.resume()
         self.queue.take_final = self._take_done
         self._owner.outbox.wake(self.queue)
         self._watch_reader()
@@ -250,16 +248,11 @@ class Stream:
 
     def _after_credit(self) -> None:
         self._owner.outbox.wake(self.queue)
-        if self._paused_since is not None and self.queue.half_empty and self.live:
-            self._end_pause()
+        if self._times.paused and self.queue.half_empty and self.live:
+            self._times.resume()
             assert self.ticket is not None
             self._scheduler.resume(self.ticket)
         self._watch_reader()
-
-    def _end_pause(self) -> None:
-        if self._paused_since is not None:
-            self._times.paused_seconds += self._clock() - self._paused_since
-            self._paused_since = None
 
     def _watch_reader(self) -> None:
         """A reader that owes acks has `slow_seconds` to make progress (never with window 0).
@@ -267,7 +260,7 @@ class Stream:
         It owes them too when it has credit left, but nothing comes: paused, all sent, only its
         acks can end the pause, and until then the stream's memory is nobody else's.
         """
-        waits = self.queue.blocked or (self._paused_since is not None and not self.queue.items)
+        waits = self.queue.blocked or (self._times.paused and not self.queue.items)
         if self.queue.credit.window == 0 or not waits:
             self._disarm("slow")
         elif "slow" not in self._timers:
@@ -336,25 +329,4 @@ class Stream:
         self._owner.on_stream_ended(self, outcome, by)
 
     def _timing(self) -> Timing:
-        self._end_pause()
-        now, times = self._clock(), self._times
-
-        def since(moment: float | None) -> float | None:
-            return None if moment is None else round((moment - self._opened) * 1000, 1)
-
-        return Timing(
-            queued_ms=since(times.started if times.started is not None else now) or 0.0,
-            # One that was purged before it left was no item to the client.
-            first_item_ms=since(times.first_item) if self.queue.seq else None,
-            total_ms=since(now) or 0.0,
-            paused_ms=round(times.paused_seconds * 1000, 1),
-        )
-
-
-@dataclass(slots=True)
-class StreamTimes:
-    """Monotonic moments of a stream's life, for `timing`."""
-
-    started: float | None = None
-    first_item: float | None = None
-    paused_seconds: float = 0.0
+        return self._times.timing(items_left=self.queue.seq > 0)
