@@ -16,7 +16,7 @@ CONTEXT_TOKENS = 2048
 MAX_TOKENS = 200
 
 # mlx-lm on a Linux CPU takes 0.1 to 0.3 s a step.
-CANCELS = {"llamacpp": 500, "mlx": 100} if FULL else {"llamacpp": 120, "mlx": 24}
+CANCELS = {"llamacpp": 500, "mlx": 500} if FULL else {"llamacpp": 120, "mlx": 24}
 LONG_WORDS = 1400 if FULL else 300  # about 1.1 tokens a word
 PROMPTS = 30 if FULL else 8
 ANSWER_TOKENS = 40 if FULL else 12
