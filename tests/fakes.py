@@ -144,7 +144,7 @@ class MemorySocket:
 
     def open(self, id: int, **fields: Any) -> None:
         params = {"messages": [{"role": "user", "content": "hi"}]}
-        self.say({"type": "open", "id": id, "method": "chat", "params": params, **fields})
+        self.say({"type": "open", "id": id, "method": "chat", "params": params} | fields)
 
     def hang_up(self) -> None:
         self._gone = True

@@ -88,6 +88,24 @@ def test_an_unknown_model_is_rejected_without_an_engine_call(model: str) -> None
     run_virtually(scenario)
 
 
+def test_a_rejection_counts_under_its_method_where_the_open_could_say_it() -> None:
+    async def scenario() -> None:
+        async with rig() as r:
+            peer = await r.connect()
+            peer.open(1, params={"temperature": -1})
+            peer.open(2, resume_seconds=1)
+            peer.open(3, method="nope")
+            peer.open(4, window="wide")
+            await settle()
+            rejected = {
+                method: r.gauge("plait_streams_total", method=method, outcome="rejected")
+                for method in ("chat", "other")
+            }
+            assert rejected == {"chat": 2, "other": 2}
+
+    run_virtually(scenario)
+
+
 def test_a_method_without_a_model_is_rejected() -> None:
     async def scenario() -> None:
         async with rig() as r:

@@ -19,7 +19,7 @@ import msgspec
 import structlog
 
 from plait import __version__
-from plait.errors import InvalidRequest, PlaitError, ShuttingDown
+from plait.errors import InvalidRequest, PlaitError, RateLimited, ShuttingDown
 from plait.metrics import Metrics
 from plait.scheduling.routing import Models
 from plait.sessions.outbox import AUDIO, TEXT, VECTORS, Outbox, StreamQueue
@@ -206,7 +206,7 @@ class Session:
             case OpenReceived():
                 self._open(event, now)
             case OpenRejected():
-                self._reject(event.id, "other", event.error)
+                self._reject(event.id, event.method, event.error)
             case PingReceived():
                 self.outbox.send_control(encode_server(Pong(event.n)))
             case CloseRequired():
@@ -280,7 +280,10 @@ class Session:
     def _reject(self, id: int, method: str, error: PlaitError) -> None:
         self.outbox.send_control(encode_server(Rejected(id, ErrorBody.of(error))))
         self._metrics.streams_total.labels(method, "rejected").inc()
-        self._log.info("stream.rejected", stream=id, code=error.code)
+        # What a peer does wrong it can do thousands of times a second: counted, not written down.
+        peers_fault = error.error_class == "client" or isinstance(error, RateLimited)
+        log_line = self._log.debug if peers_fault else self._log.info
+        log_line("stream.rejected", stream=id, method=method, code=error.code)
 
     # --- streams call back (StreamOwner) -------------------------------------------------------
 

@@ -39,6 +39,7 @@ from plait.wire.events import (
 from plait.wire.frames import VERSION, BinaryKind, Undecodable, decode_binary
 from plait.wire.input import InputPort, input_mistake, one_input_needed, port_for
 from plait.wire.messages import (
+    PARAMS,
     Ack,
     Cancel,
     ClientMessage,
@@ -134,7 +135,8 @@ class Connection:
             _refuse_resuming(message.resume_seconds)
             params = decode_params(message.method, message.params)
         except PlaitError as error:
-            return OpenRejected(message.id, error)
+            method = message.method if message.method in PARAMS else "other"
+            return OpenRejected(message.id, error, method)
         self._live[message.id] = LiveStream(message.method, port_for(params))
         return OpenReceived(
             message.id,

@@ -27,10 +27,14 @@ class OpenReceived:
 
 @dataclass(frozen=True, slots=True)
 class OpenRejected:
-    """Answer `rejected`. Says nothing about a live stream of that id; forget nothing."""
+    """Answer `rejected`. Says nothing about a live stream of that id; forget nothing.
+
+    `method` is one of ours, or "other": the open named none that exists, or was too broken to say.
+    """
 
     id: int
     error: PlaitError
+    method: str = "other"
 
 
 @dataclass(frozen=True, slots=True)
