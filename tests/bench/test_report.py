@@ -8,9 +8,15 @@ from plait.bench.chatting import LevelResult, Side
 from plait.bench.direct import BatchTimes
 
 
-def phase(*stops: Stop, gaps_ms: list[float], lag_seconds: float = 0.002) -> PhaseResult:
+def phase(
+    *stops: Stop, gaps_ms: list[float], release: tuple[float, float] = (0.01, 0.02)
+) -> PhaseResult:
     return PhaseResult(
-        "decode", stops=list(stops), gaps_ms=gaps_ms, loop_lag_p99_seconds=lag_seconds
+        "decode",
+        stops=list(stops),
+        gaps_ms=gaps_ms,
+        loop_lag_p99=(0.001, 0.002),
+        release_p99=release,
     )
 
 
@@ -25,7 +31,7 @@ def side(tokens: int, seconds: float) -> Side:
 
 def level(*rates: tuple[int, int]) -> LevelResult:
     pairs = [(side(wire, 1.0), side(direct, 1.0)) for wire, direct in rates]
-    return LevelResult(4, pairs, loop_lag_p99_seconds=0.002)
+    return LevelResult(4, pairs, loop_lag_p99=(0.001, 0.002))
 
 
 def test_stops_within_a_step_that_waste_at_most_a_token_meet_the_targets() -> None:
@@ -34,7 +40,7 @@ def test_stops_within_a_step_that_waste_at_most_a_token_meet_the_targets() -> No
 
 def test_a_slow_a_late_and_a_wasteful_stop_each_miss_theirs() -> None:
     slow = phase(Stop(40.0, 30.0, 0), gaps_ms=[15.0])
-    late = phase(Stop(25.0, 20.0, 0), Stop(102.0, None, None), gaps_ms=[15.0])
+    late = phase(Stop(25.0, 20.0, 0), Stop(102.0, None, None), gaps_ms=[15.0], release=(0.1, 0.15))
     wasteful = phase(Stop(25.0, 20.0, 2), gaps_ms=[15.0])
 
     assert [verdicts(result) for result in (slow, late, wasteful)] == [
@@ -42,6 +48,14 @@ def test_a_slow_a_late_and_a_wasteful_stop_each_miss_theirs() -> None:
         [False, True, True],
         [True, False, True],
     ]
+
+
+def test_a_late_stop_within_a_longer_step_is_in_time_and_an_undecidable_one_is_open() -> None:
+    stops = (Stop(25.0, 20.0, 0), Stop(102.0, None, None))
+    longer = phase(*stops, gaps_ms=[145.0], release=(0.1, 0.15))
+    open_ = phase(*stops, gaps_ms=[120.0], release=(0.1, 0.15))
+
+    assert [verdicts(result)[0] for result in (longer, open_)] == [True, None]
 
 
 def test_without_a_running_neighbour_the_step_is_not_judged() -> None:

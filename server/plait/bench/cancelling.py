@@ -17,7 +17,7 @@ from time import monotonic
 from typing import Literal
 
 from plait.bench import prompts
-from plait.bench.figures import histogram_bound
+from plait.bench.figures import histogram_bounds
 from plait.bench.serving import BenchError, Server
 from plait.client import Client, Stream
 from plait.wire.messages import Cancelled, Done
@@ -54,13 +54,18 @@ class Stop:
 
 @dataclass(slots=True)
 class PhaseResult:
-    """`missed`: streams that had left the phase when their cancel was due; not counted."""
+    """`missed`: streams that had left the phase when their cancel was due; not counted.
+
+    The p99s are bounds in seconds, from the server's histograms. `release_p99` is of all releases:
+    late ones have no `stop_ms`, but the server goes on timing them.
+    """
 
     phase: Phase
     stops: list[Stop] = field(default_factory=list)
     gaps_ms: list[float] = field(default_factory=list)
     missed: int = 0
-    loop_lag_p99_seconds: float | None = None
+    loop_lag_p99: tuple[float, float] | None = None
+    release_p99: tuple[float, float] | None = None
 
 
 async def measure(
@@ -87,8 +92,8 @@ async def measure(
             neighbour.cancel()
     if misses == MAX_MISSES:
         raise BenchError(f"the {phase} is over too soon to be met: use a longer prompt")
-    lag = histogram_bound(before, after, "plait_loop_lag_seconds", 0.99)
-    result.loop_lag_p99_seconds = lag
+    result.loop_lag_p99 = histogram_bounds(before, after, "plait_loop_lag_seconds", 0.99)
+    result.release_p99 = histogram_bounds(before, after, "plait_cancel_release_seconds", 0.99)
     return result
 
 

@@ -22,7 +22,7 @@ import msgspec
 
 from plait.bench import prompts
 from plait.bench.direct import Batch, BatchTimes
-from plait.bench.figures import Spread, histogram_bound
+from plait.bench.figures import Spread, histogram_bounds
 from plait.bench.serving import BenchError, Server
 from plait.client import Client, connect
 from plait.engines.base import LoadSpec
@@ -58,7 +58,7 @@ class Side:
 class LevelResult:
     streams: int
     pairs: list[tuple[Side, Side]] = field(default_factory=list)  # (wire, direct)
-    loop_lag_p99_seconds: float | None = None
+    loop_lag_p99: tuple[float, float] | None = None  # bounds in seconds
 
     @property
     def ratio(self) -> float:
@@ -153,8 +153,7 @@ async def measure(
         result.pairs.append((wire, own))
         advance(1)
     after = await server.metrics()
-    lag = histogram_bound(before, after, "plait_loop_lag_seconds", 0.99)
-    result.loop_lag_p99_seconds = lag
+    result.loop_lag_p99 = histogram_bounds(before, after, "plait_loop_lag_seconds", 0.99)
     return result
 
 

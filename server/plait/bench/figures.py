@@ -39,10 +39,12 @@ def quantile(ordered: Sequence[float], share: float) -> float:
     return ordered[max(0, math.ceil(share * len(ordered)) - 1)]
 
 
-def histogram_bound(before: Metrics, after: Metrics, name: str, share: float) -> float | None:
-    """Upper edge of the bucket that holds the quantile of what was observed in between.
+def histogram_bounds(
+    before: Metrics, after: Metrics, name: str, share: float
+) -> tuple[float, float] | None:
+    """Edges of the bucket that holds the quantile of what was observed in between: (low, high).
 
-    In the histogram's unit; inf beyond its last edge, None when nothing was observed.
+    In the histogram's unit; high is inf beyond its last edge. None when nothing was observed.
     """
     grown = sorted(
         (float(dict(labels)["le"]), value - before.get((sample, labels), 0.0))
@@ -52,4 +54,5 @@ def histogram_bound(before: Metrics, after: Metrics, name: str, share: float) ->
     if not grown or grown[-1][1] <= 0:
         return None
     needed = share * grown[-1][1]
-    return next(edge for edge, count in grown if count >= needed)
+    reached = next(index for index, (_, count) in enumerate(grown) if count >= needed)
+    return (grown[reached - 1][0] if reached else 0.0), grown[reached][0]
