@@ -25,6 +25,7 @@ from starlette.routing import WebSocketRoute
 
 from plait import logs
 from plait.config import Config
+from plait.descriptors import AcceptTrouble, allow_connections
 from plait.engines.base import LoadSpec
 from plait.engines.process import EngineProcess
 from plait.http.pages import Pages, SecurityHeaders
@@ -43,6 +44,7 @@ if TYPE_CHECKING:
 PING_SECONDS = 10
 LAG_SAMPLE_SECONDS = 0.1
 ENGINE_CLOSE_SECONDS = 3.0
+BACKLOG = 128  # accepted at one go, with everybody else waiting
 
 log = structlog.get_logger("plait.app")
 
@@ -221,6 +223,7 @@ class PlaitServer(uvicorn.Server):
 def serve(config: Config, model: InstalledModel | None, listening: socket.socket) -> int:
     """Serve until SIGTERM or SIGINT; a second one ends the grace. Returns the exit status."""
     logs.configure(config.log_level)
+    allow_connections(config.max_connections)
     return asyncio.run(_serve(config, model, listening))
 
 
@@ -242,10 +245,12 @@ async def _serve(config: Config, model: InstalledModel | None, listening: socket
             log_config=None,
             server_header=False,
             timeout_graceful_shutdown=1,
+            backlog=BACKLOG,
         )
     )
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
+    loop.set_exception_handler(AcceptTrouble())
 
     def stop() -> None:
         if asked.is_set():

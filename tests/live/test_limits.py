@@ -7,8 +7,10 @@ import contextlib
 import json
 import math
 import socket
+import sys
 from typing import Any
 
+import psutil
 import pytest
 from websockets.exceptions import ConnectionClosed
 
@@ -154,3 +156,20 @@ def test_a_request_that_is_no_http_does_no_harm(server: LiveServer) -> None:
         sock.sendall(b"\x00\xff garbage\r\n\r\n")
         sock.recv(100)
     assert server.get("/healthz")[0] == 200
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="another process's limits are Linux's to set")
+async def test_without_file_descriptors_the_connected_are_served_and_the_log_stays_short() -> None:
+    with live_server() as server:
+        async with peer(server.ws_url) as client, contextlib.AsyncExitStack() as crowd:
+            process = psutil.Process(server.process.pid)
+            few = process.num_fds() + 4
+            process.rlimit(psutil.RLIMIT_NOFILE, (few, few))
+            for _ in range(50):
+                _, writer = await asyncio.open_connection("127.0.0.1", server.port)
+                crowd.callback(writer.close)
+            server.wait_for_line("accept.failed")
+            await client.open(1)
+            assert (await client.hear_terminals(1))[1]["type"] == "done"
+        server.wait_until(lambda: server.get("/healthz")[0] == 200, 10, "accepting again")
+        assert len(server.output) < 20_000
