@@ -98,6 +98,17 @@ def test_tool_arguments_reach_the_template_as_objects_and_absent_content_as_empt
     assert text_of(tokenizer, encode(tokenizer, ChatParams(messages))) == "[][Oslo]"
 
 
+@pytest.mark.parametrize("arguments", ["no JSON", "[" * 9_000, "[" * 4_500 + "]" * 4_500])
+def test_tool_arguments_that_cannot_be_read_are_shown_as_they_are(
+    tmp_path: Path, arguments: str
+) -> None:
+    tokenizer = load(tmp_path, "{{ messages[0].tool_calls[0].function.arguments }}")
+    call = {"type": "function", "function": {"name": "w", "arguments": arguments}}
+    params = ChatParams([ChatMessage("assistant", tool_calls=[call])])
+
+    assert text_of(tokenizer, encode(tokenizer, params)) == arguments
+
+
 def test_a_tool_template_is_used_when_there_are_tools(tmp_path: Path) -> None:
     templates = [
         {"name": "default", "template": "plain"},

@@ -259,6 +259,19 @@ def test_refusals_are_typed_and_the_adapter_forgets_the_job(
     assert not [e for e in events if isinstance(e, Released)]
 
 
+def test_a_prepare_that_breaks_costs_its_own_job_alone(capsys: pytest.CaptureFixture[str]) -> None:
+    bench = Bench()
+    takes = iter([lambda: [][0], list])
+    bench.engine.prepare_takes = lambda: next(takes)()
+    bench.put(open_job(1)[0], open_job(2)[0])
+
+    events = bench.run()
+
+    assert [(e.job, e.fault.code) for e in events if isinstance(e, Refused)] == [(1, "internal")]
+    assert [e.job for e in events if isinstance(e, Prepared)] == [2]
+    assert "IndexError" in capsys.readouterr().err
+
+
 def test_bad_input_fails_the_job_once_and_releases_it() -> None:
     bench = Bench(refuse_feed=InputOverflow("too much"))
     bench.engine.steps = [

@@ -259,6 +259,6 @@ def _template_call(call: dict[str, Any]) -> dict[str, Any]:
         return call
     try:
         arguments = msgspec.json.decode(function["arguments"])
-    except msgspec.DecodeError:
-        return call  # free text: the template shows it as it is
+    except (msgspec.DecodeError, RecursionError):
+        return call  # free text, or nested without end: the template shows it as it is
     return {**call, "function": {**function, "arguments": arguments}}

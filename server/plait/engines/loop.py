@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 import time
+import traceback
 from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -155,6 +156,12 @@ class WorkerLoop:
             prepared = self._engine.prepare(command)
         except (PlaitError, MemoryError) as error:
             self._refuse(command.job, error)
+        except Exception as error:  # noqa: BLE001 - on a peer's data, nothing computes: its fault
+            # Without the message, which may quote what the peer sent.
+            _complain(f"preparing job {command.job} raised {type(error).__name__}")
+            traceback.print_tb(error.__traceback__)
+            failure = Internal("This request could not be prepared; the server's log says why.")
+            self._refuse(command.job, failure)
         else:
             self._jobs[command.job] = _Job(command.method, prepared.prompt_tokens)
             self._out.append(prepared)
