@@ -141,6 +141,24 @@ def test_the_body_leaves_no_sampler_setting_to_the_library() -> None:
     assert (body["dry_multiplier"], body["xtc_probability"], body["mirostat"]) == (0, 0, 0)
 
 
+@pytest.mark.parametrize("temperature", [0.0, 5e-324, 1e-40, 5e-5])
+def test_a_temperature_of_about_zero_is_greedy(temperature: float) -> None:
+    params = chat("x", temperature=temperature)
+    body = json.loads(
+        completion_body(
+            params,
+            prompt=[1],
+            max_tokens=5,
+            seed=4,
+            slot=0,
+            cache_prompt=True,
+            context_tokens=128,
+        )
+    )
+
+    assert (body["temperature"], body["top_k"]) == (0, 1)
+
+
 # --- seats ---------------------------------------------------------------------------------------
 
 

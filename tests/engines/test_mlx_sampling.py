@@ -43,7 +43,8 @@ def test_top_k_keeps_the_likeliest() -> None:
 
 
 @pytest.mark.parametrize(
-    ("top_p", "tokens"), [(0.3, [1]), (0.5, [1, 3]), (0.8, [1, 2, 3]), (0.99, [0, 1, 2, 3])]
+    ("top_p", "tokens"),
+    [(1e-300, [1]), (0.3, [1]), (0.5, [1, 3]), (0.8, [1, 2, 3]), (0.99, [0, 1, 2, 3])],
 )
 def test_top_p_keeps_the_smallest_set_that_holds_the_probability(
     top_p: float, tokens: list[int]

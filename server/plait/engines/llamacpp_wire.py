@@ -13,6 +13,7 @@ import msgspec
 from plait.wire.messages import ChatParams
 
 RANDOM_SEED = 0xFFFFFFFF  # llama.cpp's own mark for "draw one"; never sent
+COLDEST = 1e-4  # below, dividing by the temperature overflows; the draw is the maximum anyway
 
 
 class Progress(msgspec.Struct):
@@ -132,7 +133,7 @@ def _sampling(params: ChatParams, context_tokens: int) -> dict[str, Any]:
         "repeat_penalty": params.repetition_penalty,
         "repeat_last_n": context_tokens,  # the whole prompt and answer, also across a resume
     }
-    if params.temperature == 0:
+    if params.temperature < COLDEST:
         greedy = {"samplers": ["penalties", "top_k"], "top_k": 1, "temperature": 0.0}
         return {**off, **penalties, **greedy}
     return {

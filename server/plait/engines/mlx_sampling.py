@@ -107,6 +107,7 @@ def keep_top_p(logprobs: Any, top_p: float) -> Any:
     likelier = mx.cumsum(chances, axis=-1, reverse=True, inclusive=False)
     total = likelier[..., :1] + chances[..., :1]
     dropped = (likelier >= top_p * total).sum(axis=-1, keepdims=True)
+    dropped = mx.minimum(dropped, ascending.shape[-1] - 1)  # a top_p that float32 takes for 0
     return _keep_from(logprobs, mx.take_along_axis(ascending, dropped, axis=-1))
 
 
