@@ -85,15 +85,19 @@ def test_a_lost_connection_keeps_the_text_and_retry_gives_the_whole_answer_once(
 def test_a_server_that_shuts_down_says_so_on_the_card_and_in_the_bar(
     new_tab: Callable[[str], Playground],
 ) -> None:
-    with live_server(drain_seconds=0.2) as leaving:
+    with live_server(drain_seconds=1) as leaving:
         playground = new_tab(leaving.url).open()
+        banner = playground.test_id("banner")
         (card,) = playground.ask(LONG)
         card.wait_words("w3")
 
-        leaving.stop()
+        leaving.process.terminate()
 
+        expect(banner).to_have_text("The server is shutting down · 1 s left")
+        expect(playground.composer).not_to_be_editable()
         card.wait_state("cancelled")
-        expect(card.receipt).to_contain_text("the server is shutting down")
+        expect(card.receipt).to_contain_text("the server was shutting down")
         playground.wait_connection("reconnecting")
+        expect(banner).to_contain_text("The server shut down")
     assert card.read().startswith("w0 w1 w2 w3")
     playground.expect_errors("WebSocket|ERR_")

@@ -48,6 +48,67 @@ def test_escape_in_a_dialog_closes_it_and_stops_nothing(playground: Playground) 
     card.wait_state("cancelled")
 
 
+def test_escape_goes_to_the_innermost_part_and_only_then_stops(playground: Playground) -> None:
+    (card,) = playground.ask(LONG)
+    card.wait_words("w1")
+    text_filter = playground.page.get_by_label("Filter frames by text")
+    detail = playground.page.get_by_role("region", name="Selected frame")
+    playground.test_id("wire-row").first.click()
+    text_filter.fill("type")
+
+    for taken in (
+        lambda: expect(text_filter).to_have_value(""),
+        lambda: expect(detail).to_be_hidden(),
+    ):
+        playground.page.keyboard.press("Escape")
+        taken()
+        card.wait_state("streaming")
+    playground.page.keyboard.press("Escape")
+    card.wait_state("cancelled")
+
+
+def test_escape_closes_the_options_before_it_stops(playground: Playground) -> None:
+    (card,) = playground.ask(LONG)
+    card.wait_words("w1")
+    options = playground.page.get_by_role("button", name="Options")
+    options.click()
+
+    playground.page.keyboard.press("Escape")
+
+    expect(options).to_have_attribute("aria-expanded", "false")
+    card.wait_state("streaming")
+    playground.page.keyboard.press("Escape")
+    card.wait_state("cancelled")
+
+
+def test_on_a_phone_escape_or_another_panel_closes_the_sheet(playground: Playground) -> None:
+    playground.page.set_viewport_size({"width": 360, "height": 740})
+    sheet = playground.page.get_by_role("complementary")
+    playground.test_id("wire-toggle").click()
+    expect(sheet).to_be_visible()
+
+    playground.page.keyboard.press("Escape")
+    expect(sheet).to_be_hidden()
+    playground.test_id("wire-toggle").click()
+    playground.show_panel("Monitor")
+
+    expect(sheet).to_be_hidden()
+
+
+def test_on_a_phone_everything_to_touch_is_40_px_high(playground: Playground) -> None:
+    playground.page.set_viewport_size({"width": 360, "height": 740})
+    playground.ask("tokens=3")[0].wait_state("completed")
+    playground.test_id("wire-toggle").click()
+    expect(playground.test_id("wire-row").first).to_be_visible()
+
+    heights = playground.page.locator(
+        "button:visible, select:visible, .wire-row:visible, .segmented label:visible"
+    ).evaluate_all("all => all.map((one) => [one.offsetHeight, one.outerHTML.slice(0, 80)])")
+
+    assert len(heights) > 10
+    assert [entry for entry in heights if entry[0] < 40] == []
+
+
 @pytest.mark.parametrize("width", [360, 768, 1440])
 def test_nothing_scrolls_sideways(playground: Playground, width: int) -> None:
     playground.page.set_viewport_size({"width": width, "height": 740})
@@ -96,6 +157,10 @@ def test_the_wire_filters_by_text_and_pauses(playground: Playground) -> None:
     card.wait_state("completed")
     playground.page.get_by_label("Filter frames by text").fill('"type":"started"')
     expect(playground.test_id("wire-row")).to_have_count(1)
+    playground.test_id("wire-row").first.click()
+    playground.page.get_by_label("Filter frames by text").fill("nowhere")
+    expect(playground.page.get_by_text("No frame matches")).to_be_visible()
+    expect(playground.page.get_by_role("region", name="Selected frame")).to_be_hidden()
     playground.page.get_by_label("Filter frames by text").fill("")
 
     playground.page.get_by_role("button", name="Clear", exact=True).click()
@@ -151,6 +216,7 @@ def test_the_code_tab_shows_code_that_runs(playground: Playground) -> None:
     shown = playground.page.get_by_role("region", name="The same through the SDK")
     expect(shown).to_contain_text("await answer.done")
     expect(shown).to_contain_text(f'from "{playground.url}/static/sdk/index.js"')
+    expect(shown).to_contain_text(f'connect("{playground.url.replace("http", "ws")}/v1/ws")')
 
     playground.page.evaluate("import('/static/playground/examples/chat.js').then(() => 0)")
 
@@ -186,5 +252,8 @@ def test_a_token_is_asked_for_and_never_in_an_address(
         playground.ask("tokens=3")[0].wait_state("completed")
         expect(playground.test_id("status-slots")).to_have_attribute("data-total", "4")
         playground.reload()
+        playground.show_panel("Monitor")
+        expect(playground.page.get_by_text("Since the server started")).to_be_visible()
+        expect(playground.page.get_by_role("link", name="/metrics")).to_be_hidden()
     assert not any("sesame" in address for address in addresses)
     playground.expect_errors("WebSocket|ERR_|401")

@@ -59,6 +59,7 @@ def test_a_waiting_stream_stops_without_ever_having_run(playground: Playground) 
     waiting.stop.click()
 
     waiting.wait_state("cancelled")
+    expect(waiting.receipt).to_have_text("stopped before it started · nothing was computed")
     assert waiting.read() == ""
     playground.page.get_by_label("Stream", exact=True).select_option(f"Stream {waiting.stream_id}")
     assert "started" not in playground.wire_types()
@@ -73,7 +74,9 @@ def test_a_release_that_is_late_is_not_claimed(playground: Playground) -> None:
 
     card.wait_state("cancelled")
     expect(card.receipt).to_have_attribute("data-tone", "warn")
-    expect(card.receipt).to_contain_text("not confirmed")
+    expect(card.receipt).to_contain_text("needed more than 100 ms to confirm")
+    expect(card.receipt).to_contain_text("slot back since")
+    expect(playground.page.get_by_text("1 late")).to_be_visible()
 
 
 def test_a_failed_answer_keeps_its_text_and_says_what_to_do(playground: Playground) -> None:

@@ -3,11 +3,12 @@
  * receipt afterwards, in the same place and of the same height. Text only ever grows by text nodes.
  */
 
-import { isRunning, tokenRate } from "./chats.js";
+import { isRunning } from "./chats.js";
 import { h, icon, iconButton, setIcon, setText } from "./dom.js";
-import { formatCount, formatMs, ordinal, plural, streamHue } from "./format.js";
+import { endingOf, waitingText } from "./ending.js";
+import { formatCount, formatMs, streamHue } from "./format.js";
 
-/** @import { Chat, Chats, Trouble } from "./chats.js" */
+/** @import { Chat, Chats } from "./chats.js" */
 
 /** A block closes at the first line break after this many characters: only the last one is laid out anew. */
 const BLOCK_CHARS = 600;
@@ -116,7 +117,7 @@ export class Card {
   renderState(focused) {
     const { chat, element } = this;
     element.dataset.focused = String(focused);
-    const key = `${chat.state}/${chat.attempt}/${chat.stream?.id}`;
+    const key = `${chat.state}/${chat.attempt}/${chat.stream?.id}/${chat.slotBack}`;
     if (key === this.#drawnState) return;
     this.#drawnState = key;
     const running = isRunning(chat);
@@ -152,12 +153,12 @@ export class Card {
       delete this.state.dataset.tone;
       return;
     }
-    const { tone, mark, text } = endingOf(chat);
+    const { tone, mark, parts } = endingOf(chat);
     receipt.dataset.tone = tone;
     this.state.dataset.tone = tone;
     setIcon(this.receiptIcon, mark);
-    setText(this.receiptText, text);
-    receipt.title = text;
+    this.receiptText.replaceChildren(...unbroken(parts));
+    receipt.title = parts.join(" · ");
     if (hadFocus) this.text.focus({ preventScroll: true }); // the button that had it is gone
   }
 
@@ -166,9 +167,9 @@ export class Card {
     const { chat } = this;
     if (chat.unread.length > 0 && chat.state !== "stopping")
       this.#append(chat.unread.splice(0).join(""));
-    const waiting = chat.state === "pending";
-    this.waiting.hidden = !waiting;
-    if (waiting) setText(this.waiting, waitingText(chat));
+    const waiting = waitingText(chat);
+    this.waiting.hidden = waiting === "";
+    setText(this.waiting, waiting);
     this.text.classList.toggle("stale", chat.stale);
     const rate = tokenRate(chat);
     setText(
@@ -223,62 +224,18 @@ export class Card {
   }
 }
 
-/** @param {Chat} chat */
-function waitingText(chat) {
-  const queue = chat.stream?.queue;
-  if (!queue) return "Sent";
-  if (queue.phase === "loading")
-    return queue.percent === undefined
-      ? "Loading the model"
-      : `Loading the model, ${Math.round(queue.percent)} %`;
-  if (queue.phase === "preparing") return "Reading the prompt";
-  const eta =
-    queue.etaMs === undefined
-      ? ""
-      : ` · about ${plural(Math.max(1, Math.round(queue.etaMs / 1000)), "second")}`;
-  return queue.position === 0
-    ? `Next in line${eta}`
-    : `${ordinal(queue.position + 1)} in line${eta}`;
+/** A line breaks between parts, and inside one only where it does not fit. @param {string[]} parts */
+function unbroken(parts) {
+  return parts.flatMap((part, index) =>
+    index === 0
+      ? [h("span", { class: "part" }, part)]
+      : [" ", h("span", { class: "part" }, `· ${part}`)],
+  );
 }
 
-/** @param {Chat} chat @returns {{ tone: string, mark: string, text: string }} */
-function endingOf(chat) {
-  if (chat.trouble)
-    return { tone: "bad", mark: "alert", text: troubleText(chat.trouble, chat.items) };
-  if (chat.receipt) return receiptOf(chat.receipt);
-  const seconds = chat.endedAt === null ? "" : ` in ${formatMs(chat.endedAt - chat.sentAt)}`;
-  const why = chat.finishReason === "length" ? " · reached its token limit" : "";
-  return { tone: "plain", mark: "check", text: `done${seconds}${why}` };
-}
-
-/** @param {Trouble} trouble @param {number} items */
-function troubleText({ code, message }, items) {
-  if (code !== "connection_lost" || items === 0) return message;
-  return "The connection was lost in mid-answer. The text so far is kept; Retry asks again.";
-}
-
-const STOPPED_BY = {
-  deadline: "its deadline passed",
-  slow: "the page read too slowly",
-  disconnect: "the connection went",
-  shutdown: "the server is shutting down",
-};
-
-/** Nothing here but what the terminal said. @param {import("../sdk/types.d.ts").Cancel} receipt */
-function receiptOf({ by, released, stopMs, wasted }) {
-  if (!released) {
-    return {
-      tone: "warn",
-      mark: "alert",
-      text: "stopped · release not confirmed yet, so its slot still counts as taken",
-    };
-  }
-  const took = stopMs === null ? "stopped" : `stopped in ${formatMs(stopMs)}`;
-  const tokens = wasted?.tokens ?? (by === null ? 0 : null);
-  const waste = tokens === null ? "" : ` · ${plural(tokens, "token")} wasted`;
-  const text = `${took}${waste} · slot and cache released`;
-  const reason = STOPPED_BY[/** @type {keyof typeof STOPPED_BY} */ (by)];
-  return reason
-    ? { tone: "warn", mark: "alert", text: `${reason} · ${text}` }
-    : { tone: "good", mark: "check", text };
+/** Tokens per second between first and last item; null before there are two. @param {Chat} chat */
+function tokenRate(chat) {
+  if (chat.firstAt === null || chat.lastAt === null || chat.items < 2) return null;
+  const seconds = (chat.lastAt - chat.firstAt) / 1000;
+  return seconds > 0.05 ? ((chat.tokens ?? chat.items) - 1) / seconds : null;
 }

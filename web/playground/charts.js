@@ -5,10 +5,13 @@ import { svg } from "./dom.js";
 const WIDTH = 240;
 const HEIGHT = 56;
 
+/** Readings further apart than this have nothing known between them. */
+const GAP_SECONDS = 3;
+
 export class LineChart {
-  /** @param {string} label @param {number} points  how many fill the width */
-  constructor(label, points) {
-    this.points = points;
+  /** @param {string} label @param {number} seconds  the width in time; now is at the right */
+  constructor(label, seconds) {
+    this.seconds = seconds;
     this.line = svg("path", { class: "chart-line" });
     this.base = svg("path", { class: "chart-base", d: `M0 ${HEIGHT - 0.5}H${WIDTH}` });
     this.element = svg(
@@ -26,22 +29,21 @@ export class LineChart {
   }
 
   /**
-   * @param {(number | null)[]} values  oldest first; null leaves a gap
-   * @param {number} [top]  value at the upper edge; default: the largest
+   * @param {{ age: number, value: number | null }[]} points  oldest first, ages in seconds; null leaves a gap
+   * @param {number} top  value at the upper edge
    */
-  update(values, top = Math.max(0, ...values.map((value) => value ?? 0))) {
-    const step = WIDTH / (this.points - 1);
-    const offset = this.points - values.length;
+  update(points, top) {
     const scale = top > 0 ? (HEIGHT - 4) / top : 0;
     let pen = "M";
     let path = ""; // each run starts with a short dash, so that a lone value shows
-    for (const [index, value] of values.entries()) {
-      if (value === null) {
-        pen = "M";
-        continue;
-      }
+    let before = Number.POSITIVE_INFINITY;
+    for (const { age, value } of points) {
+      if (value === null || before - age > GAP_SECONDS) pen = "M";
+      before = age;
+      if (value === null) continue;
+      const x = WIDTH * (1 - age / this.seconds);
       const y = HEIGHT - 1 - Math.min(value, top) * scale;
-      path += `${pen}${((index + offset) * step).toFixed(1)} ${y.toFixed(1)}${pen === "M" ? "h2" : ""}`;
+      path += `${pen}${x.toFixed(1)} ${y.toFixed(1)}${pen === "M" ? "h1" : ""}`;
       pen = "L";
     }
     this.line.setAttribute("d", path);
@@ -72,17 +74,25 @@ export class Sparkline {
     );
   }
 
-  /** Right-aligned: the newest is the last bar. @param {number[]} values */
+  /** Right-aligned: the newest is the last bar; "late" has no known height. @param {(number | "late")[]} values */
   update(values) {
-    const top = Math.max(1, ...values);
+    const top = Math.max(1, ...values.filter((value) => value !== "late"));
     const offset = this.rects.length - values.length;
     for (const [index, rect] of this.rects.entries()) {
       const value = values[index - offset];
       const height =
-        value === undefined ? 2 : Math.max(2, Math.round((value / top) * SPARK_HEIGHT));
-      rect.setAttribute("class", value === undefined ? "spark-none" : "spark-bar");
+        value === "late"
+          ? SPARK_HEIGHT
+          : Math.max(2, Math.round(((value ?? 0) / top) * SPARK_HEIGHT));
+      rect.setAttribute("class", sparkClass(value));
       rect.setAttribute("height", String(height));
       rect.setAttribute("y", String(SPARK_HEIGHT - height));
     }
   }
+}
+
+/** @param {number | "late" | undefined} value */
+function sparkClass(value) {
+  if (value === undefined) return "spark-none";
+  return value === "late" ? "spark-late" : "spark-bar";
 }

@@ -33,23 +33,19 @@
  * @property {number | null} tokens  the server's count, once it has said so
  * @property {string | null} finishReason
  * @property {import("../sdk/types.d.ts").Cancel | null} receipt
+ * @property {boolean} slotBack  a release that was late is over: the server's gauges show it
  * @property {Trouble | null} trouble
  */
 
+import { showsSlotBack, stopTimeOf } from "./ending.js";
+
 const MAX_CHATS = 24;
-const MAX_STOP_TIMES = 20;
+const MAX_STOPS = 20;
 const LOST = new Set(["connection_lost", "connection_failed", "connection_closed"]);
 
 /** @param {Chat} chat */
 export function isRunning(chat) {
   return chat.state === "pending" || chat.state === "streaming" || chat.state === "stopping";
-}
-
-/** Tokens per second between first and last item; null before there are two. @param {Chat} chat */
-export function tokenRate(chat) {
-  if (chat.firstAt === null || chat.lastAt === null || chat.items < 2) return null;
-  const seconds = (chat.lastAt - chat.firstAt) / 1000;
-  return seconds > 0.05 ? ((chat.tokens ?? chat.items) - 1) / seconds : null;
 }
 
 export class Chats {
@@ -198,6 +194,16 @@ export class Chats {
     else if (chat?.state === "pending") this.#store.changed("text");
   }
 
+  /** New figures of the server: they may show that a late release is over. */
+  noticeSample() {
+    const { chats, sample } = this.#store.state;
+    for (const chat of chats) {
+      if (!sample || chat.slotBack || !showsSlotBack(chat, sample)) continue;
+      chat.slotBack = true;
+      this.#store.changed("chats");
+    }
+  }
+
   /** @param {Chat} chat */
   #started(chat) {
     chat.state = "streaming";
@@ -228,9 +234,10 @@ export class Chats {
   #stopped(chat, receipt) {
     this.#ended(chat, "cancelled", receipt.usage);
     chat.receipt = receipt;
-    const { stopTimes } = this.#store.state;
-    if (receipt.stopMs !== null && receipt.by === "client") stopTimes.push(receipt.stopMs);
-    if (stopTimes.length > MAX_STOP_TIMES) stopTimes.shift();
+    const { stops } = this.#store.state;
+    const stop = stopTimeOf(chat);
+    if (stop !== null) stops.push(stop);
+    if (stops.length > MAX_STOPS) stops.shift();
     const took = receipt.stopMs === null ? "" : ` in ${Math.round(receipt.stopMs)} milliseconds`;
     this.#announce(`Answer ${chat.key} stopped${took}.`);
   }
@@ -286,6 +293,7 @@ function blankChat(key, ask) {
     tokens: null,
     finishReason: null,
     receipt: null,
+    slotBack: false,
     trouble: null,
   };
 }

@@ -22,7 +22,7 @@ export function codeView(name) {
     h(
       "p",
       { class: "hint" },
-      "No build step and no dependency: any page this server serves, or whose origin its configuration allows, can import it.",
+      "No build step and no dependency: any page of this server can import it as shown, and connect() alone means the server the page came from. A page elsewhere brings its own copy of the SDK, gives this address, and has its origin in the server's allowed_origins.",
     ),
   );
   const load = async () => {
@@ -30,11 +30,19 @@ export function codeView(name) {
     try {
       const response = await fetch(new URL(`examples/${name}.js`, import.meta.url));
       if (!response.ok) throw new Error(`HTTP ${response.status}`);
-      text = (await response.text()).replace("../../sdk/", `${location.origin}/static/sdk/`);
+      text = forReaders(await response.text(), location.origin);
       code.replaceChildren(...inkJavaScript(text));
     } catch (error) {
       code.textContent = `The example could not be loaded (${error instanceof Error ? error.message : error}). Open this tab again to retry.`;
     }
   };
   return { element, load };
+}
+
+/** With the addresses written out, as they work from wherever it is pasted. @param {string} source @param {string} origin */
+export function forReaders(source, origin) {
+  const socket = `${origin.replace(/^http/, "ws")}/v1/ws`;
+  return source
+    .replace("../../sdk/", `${origin}/static/sdk/`)
+    .replace("connect()", `connect("${socket}")`);
 }

@@ -32,6 +32,8 @@ export function createComposer(store, onAsk) {
     {
       type: "button",
       class: "button quiet",
+      "aria-label": "Options",
+      title: "Options",
       "aria-expanded": "false",
       "aria-controls": "composer-options",
       "data-testid": "options-toggle",
@@ -43,7 +45,7 @@ export function createComposer(store, onAsk) {
   const copies = createCopies();
   const form = h(
     "form",
-    { class: "composer", "aria-label": "Ask", onsubmit: submit, onkeydown: sendOnCtrlEnter },
+    { class: "composer", "aria-label": "Ask", onsubmit: submit, onkeydown: onKey },
     options.element,
     input,
     h(
@@ -64,7 +66,13 @@ export function createComposer(store, onAsk) {
   }
 
   /** @param {KeyboardEvent} event */
-  function sendOnCtrlEnter(event) {
+  function onKey(event) {
+    if (event.key === "Escape" && !event.shiftKey && !options.element.hidden) {
+      event.preventDefault(); // the next Esc stops an answer
+      toggleOptions();
+      input.focus();
+      return;
+    }
     if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
     event.preventDefault();
     form.requestSubmit();
@@ -74,6 +82,7 @@ export function createComposer(store, onAsk) {
   function submit(event) {
     event.preventDefault();
     const prompt = input.value.trim();
+    if (leaving()) return;
     if (!prompt) {
       input.focus();
       return;
@@ -84,18 +93,25 @@ export function createComposer(store, onAsk) {
     input.focus();
   }
 
+  const leaving = () => store.state.connection.leavingAt !== null;
+
   function sync() {
-    send.disabled = input.value.trim() === "";
+    send.disabled = leaving() || input.value.trim() === "";
+    input.readOnly = leaving(); // and not disabled: what was written stays, and so does the focus
+    form.classList.toggle("paused", leaving());
     input.style.height = "auto";
     input.style.height = `${Math.min(input.scrollHeight, 168)}px`;
   }
 
+  store.subscribe(["connection"], sync);
   sync();
   return {
     element: form,
     focus: () => input.focus(),
-    ask: (/** @type {string} */ prompt, /** @type {number} */ count) =>
-      onAsk({ prompt, ...options.read() }, count),
+    /** @param {string} prompt @param {number} count */
+    ask: (prompt, count) => {
+      if (!leaving()) onAsk({ prompt, ...options.read() }, count);
+    },
   };
 }
 
@@ -105,6 +121,7 @@ function createCopies() {
       type: "radio",
       name: "copies",
       value: count,
+      "aria-label": count === 1 ? "One answer" : `${count} answers side by side`,
       checked: count === 1,
       "data-testid": `copies-${count}`,
     }),
@@ -115,6 +132,7 @@ function createCopies() {
     h("legend", { class: "visually-hidden" }, "Answers side by side"),
     icon("streams"),
     ...inputs.map((input) => h("label", {}, input, h("span", {}, `×${input.value}`))),
+    h("span", { class: "caption wide-only", "aria-hidden": "true" }, "side by side"),
   );
   return { element, read: () => Number(inputs.find((input) => input.checked)?.value ?? 1) };
 }
@@ -126,7 +144,7 @@ function createOptions(store) {
   const maxTokens = number({
     min: 1,
     step: 1,
-    placeholder: "the model's limit",
+    placeholder: "the server's cap",
     "data-testid": "max-tokens",
   });
   const temperature = number({ min: 0, max: 10, step: 0.1, placeholder: "0.7" });

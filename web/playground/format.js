@@ -2,6 +2,7 @@
 
 /** @param {number} ms */
 export function formatMs(ms) {
+  if (ms < 0.05) return "0 ms";
   if (ms < 1) return `${ms.toFixed(1)} ms`;
   if (ms < 1000) return `${Math.round(ms)} ms`;
   return `${(ms / 1000).toFixed(ms < 10000 ? 2 : 1)} s`;

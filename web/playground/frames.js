@@ -127,6 +127,19 @@ function oneLine(frame) {
 }
 
 /**
+ * A few words of what a frame says, for its row: text of an item, cause or proof of an ending.
+ * @param {Frame} frame
+ */
+export function preview({ message }) {
+  const { type, data, by, released, stop_ms, code, error, n } = /** @type {any} */ (message ?? {});
+  if (type === "item") return typeof data?.content === "string" ? JSON.stringify(data.content) : "";
+  if (type === "cancelled") return released ? `${by}, ${stop_ms} ms` : `${by}, not confirmed`;
+  if (type === "rejected" || type === "error") return String(error?.code ?? code ?? "");
+  if (type === "goaway") return String(code ?? "");
+  return type === "ping" || type === "pong" ? String(n ?? "") : "";
+}
+
+/**
  * Pretty JSON, or a binary frame's header in hex with its fields named.
  * @param {Frame} frame
  */

@@ -16,10 +16,18 @@ export function installKeys(app) {
   return { showHelp: () => help.showModal() };
 }
 
-/** @param {App} app @param {KeyboardEvent} event */
-function stopByKey({ chats }, event) {
+/**
+ * Where Esc means something closer (a filter's text, a frame's detail, the options), that part has taken
+ * it before it comes here; a drawer over the panel goes before an answer does.
+ * @param {App} app @param {KeyboardEvent} event
+ */
+function stopByKey({ chats, wire }, event) {
   if (event.shiftKey) {
     chats.stopAll();
+    return;
+  }
+  if (wire.overlays) {
+    wire.toggle(false);
     return;
   }
   const chat = chats.focused();
@@ -48,7 +56,7 @@ function isTyping(target) {
 function createHelp(app) {
   const keys = [
     ["Ctrl ↵", "Send"],
-    ["Esc", "Stop the focused answer, else the newest"],
+    ["Esc", "Close what is open here, else stop the focused answer, else the newest"],
     ["Shift Esc", "Stop all"],
     ...app.panels.map(({ label }, index) => [String(index + 1), `Show ${label}`]),
     ["/", "Write a prompt"],

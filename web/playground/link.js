@@ -46,7 +46,11 @@ export class Link {
     const token = this.#tokenRequired ? await this.#token(refused) : undefined;
     const client = connect(undefined, token === undefined ? {} : { token });
     this.#client = client;
-    client.on("frame", this.#onFrame);
+    this.#store.state.connection.guarded = token !== undefined;
+    client.on("frame", (frame) => {
+      if (frame.type === "goaway") noticeLeaving(this.#store, frame);
+      this.#onFrame(frame);
+    });
     client.on("state", (event) => this.#noticeState(client, event));
     client.models().catch(() => {}); // Opens the socket; how that went arrives as state.
   }
@@ -64,7 +68,7 @@ export class Link {
     if (client !== this.#client) return;
     const { connection } = this.#store.state;
     connection.state = state;
-    connection.detail = detailOf(state, connection.wasOpen);
+    connection.detail = detailOf(connection);
     if (state === "open" && client.welcome) this.#noticeWelcome(client.welcome);
     if (state === "closed" && error?.code === "unauthorized") {
       connection.detail = ""; // the dialog says it
@@ -77,7 +81,7 @@ export class Link {
   /** @param {Welcome} welcome */
   #noticeWelcome(welcome) {
     const { state } = this.#store;
-    state.connection.wasOpen = true;
+    Object.assign(state.connection, { wasOpen: true, leavingAt: null, detail: "" });
     const models = welcome.methods?.chat?.models ?? [];
     state.models = models.map((model) =>
       String(typeof model === "object" && model ? Reflect.get(model, "id") : model),
@@ -85,10 +89,25 @@ export class Link {
   }
 }
 
-/** @param {string} state @param {boolean} wasOpen */
-function detailOf(state, wasOpen) {
-  if (state === "open" || state === "idle" || (state === "connecting" && !wasOpen)) return "";
+/**
+ * The server said it is about to go, and in how long.
+ * @param {import("./store.js").Store} store @param {FrameEvent} frame
+ */
+export function noticeLeaving(store, { message, time }) {
+  const { connection } = store.state;
+  connection.leavingAt = time + Number(message?.drain_ms ?? 0);
+  connection.detail = detailOf(connection);
+  store.changed("connection");
+}
+
+/** @param {import("./store.js").ConnectionState} connection */
+export function detailOf({ state, wasOpen, leavingAt }) {
   if (state === "closed") return "The connection is closed. Reload the page to connect again.";
+  if (leavingAt !== null)
+    return state === "open"
+      ? "The server is shutting down"
+      : "The server shut down. Text already received is kept; waiting for it to come back.";
+  if (state === "open" || state === "idle" || (state === "connecting" && !wasOpen)) return "";
   if (wasOpen) return "Connection lost. Text already received is kept; reconnecting.";
   return "No answer from the server. Is plait serve still running? Trying again.";
 }

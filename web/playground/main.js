@@ -21,8 +21,9 @@
  * @property {() => void} focusPanel
  */
 
+import { createBanner } from "./banner.js";
 import { Chats } from "./chats.js";
-import { h, setText } from "./dom.js";
+import { h } from "./dom.js";
 import { FrameLog } from "./frames.js";
 import { installKeys } from "./keys.js";
 import { Link } from "./link.js";
@@ -55,11 +56,11 @@ function announce(text) {
 const boot = JSON.parse(byId("boot").textContent ?? "{}");
 
 const store = new Store({
-  connection: { state: "idle", detail: "", wasOpen: false },
+  connection: { state: "idle", detail: "", wasOpen: false, leavingAt: null, guarded: false },
   models: [],
   chats: [],
   focusedKey: null,
-  stopTimes: [],
+  stops: [],
   sample: null,
   history: [],
   panel: "chat",
@@ -110,24 +111,16 @@ function showPanel(name) {
     centre.append(root);
     mounted.set(name, { root, view: panel.mount(root) });
   }
+  if (app.wire.overlays) app.wire.toggle(false, false);
   for (const [other, { root }] of mounted) root.hidden = other !== name;
   store.state.panel = name;
   store.changed("panel", "chats", "metrics");
 }
 
-function createBanner() {
-  const banner = h("p", { class: "banner", role: "alert", hidden: true, "data-testid": "banner" });
-  centre.prepend(banner);
-  store.subscribe(["connection"], () => {
-    const { detail } = store.state.connection;
-    setText(banner, detail);
-    banner.hidden = detail === "";
-  });
-}
-
+store.subscribe(["metrics"], () => chats.noticeSample());
 registerChat(app);
 registerMonitor(app);
-createBanner();
+createBanner(store, centre);
 const { showHelp } = installKeys(app);
 createRail(app, byId("rail"), showHelp);
 new StatusBar(store, byId("status"));

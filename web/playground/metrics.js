@@ -6,7 +6,7 @@
  * @typedef {{ sum: number, count: number }} Mean  running totals; two of them give a mean between
  *
  * @typedef {object} Sample
- * @property {number} at  performance.now() of the reading
+ * @property {number} at  performance.now() when it was asked for: the figures are no older
  * @property {number} active
  * @property {number} queued
  * @property {number} slotsUsed
@@ -24,7 +24,8 @@
  */
 
 const PERIOD_MS = 1000;
-const HISTORY = 120;
+/** How far back the history goes. */
+export const HISTORY_SECONDS = 120;
 
 /**
  * Prometheus text to `name → [{labels, value}]`.
@@ -92,6 +93,23 @@ export function meanMs(now, before) {
   return ((now.sum - before.sum) / (now.count - before.count)) * 1000;
 }
 
+/**
+ * Mean of all that was observed over a history, in milliseconds; null when nothing was. A restart of
+ * the server in between counts from there.
+ * @param {Sample[]} history @param {(sample: Sample) => Mean} pick
+ */
+export function meanOverMs(history, pick) {
+  let sum = 0;
+  let count = 0;
+  for (const [index, sample] of history.entries()) {
+    const before = history[index - 1];
+    if (!before || pick(sample).count < pick(before).count) continue;
+    sum += pick(sample).sum - pick(before).sum;
+    count += pick(sample).count - pick(before).count;
+  }
+  return count > 0 ? (sum / count) * 1000 : null;
+}
+
 export class MetricsReader {
   #store;
   #token;
@@ -123,6 +141,7 @@ export class MetricsReader {
 
   async #read() {
     this.#inFlight = true;
+    const at = performance.now();
     try {
       const token = this.#token();
       const response = await fetch("/metrics", {
@@ -130,7 +149,7 @@ export class MetricsReader {
         headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
         signal: AbortSignal.timeout(5000),
       });
-      if (response.ok) this.#take(readSample(await response.text(), performance.now()));
+      if (response.ok) this.#take(readSample(await response.text(), at));
     } catch {
       // Server away or slow: the next tick tries again.
     }
@@ -149,7 +168,8 @@ export class MetricsReader {
     if (last && sample.at - last.at < PERIOD_MS / 2)
       state.history[state.history.length - 1] = sample;
     else state.history.push(sample);
-    if (state.history.length > HISTORY) state.history.shift();
+    const oldest = sample.at - HISTORY_SECONDS * 1000;
+    while (state.history[0] && state.history[0].at < oldest) state.history.shift();
     this.#store.changed("metrics");
   }
 }

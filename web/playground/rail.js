@@ -1,14 +1,14 @@
 /** The rail: which panel, and the page's own switches. At phone width it is the bottom bar. */
 
-import { h, icon, setIcon } from "./dom.js";
+import { h, icon, setIcon, setText } from "./dom.js";
 
 /** @import { App } from "./main.js" */
 
 /** In the order the button goes through them; the icon shows the one in force. */
 const THEMES = /** @type {const} */ ([
-  ["system", "system"],
-  ["light", "sun"],
-  ["dark", "moon"],
+  ["system", "system", "System"],
+  ["light", "sun", "Light"],
+  ["dark", "moon", "Dark"],
 ]);
 const THEME_KEY = "plait.theme"; // theme.js reads it before the first paint
 
@@ -61,8 +61,9 @@ function createThemeButton() {
   const button = railButton("system", "Theme", () => change(), "Theme");
   button.dataset.testid = "theme";
   const show = () => {
-    const [name, mark] = THEMES[current()] ?? THEMES[0];
+    const [name, mark, label] = THEMES[current()] ?? THEMES[0];
     setIcon(/** @type {Element} */ (button.firstElementChild), mark);
+    setText(/** @type {Element} */ (button.lastElementChild), label);
     button.title = `Theme: ${name}`;
     button.setAttribute("aria-label", button.title);
   };

@@ -29,6 +29,7 @@ export class StatusBar {
       h("span", { class: "state-dot" }),
       this.connectionText,
     );
+    this.model = value("status-model");
     this.active = value("status-active");
     this.queued = value("status-queued");
     this.slotText = h("span", { class: "visually-hidden" });
@@ -40,6 +41,7 @@ export class StatusBar {
     this.lag = value("status-lag");
     root.append(
       this.connection,
+      item("model", this.model, "", "optional model"),
       item("active", this.active, "Streams running on the server, all connections"),
       item("queued", this.queued, "Streams waiting for a slot"),
       h(
@@ -66,9 +68,13 @@ export class StatusBar {
   }
 
   #renderConnection() {
-    const { state } = this.#store.state.connection;
-    this.connection.dataset.state = state;
-    setText(this.connectionText, CONNECTION_TEXT[state]);
+    const { connection, models } = this.#store.state;
+    this.connection.dataset.state = connection.state;
+    setText(this.connectionText, CONNECTION_TEXT[connection.state]);
+    const others = models.length > 1 ? ` +${models.length - 1}` : "";
+    setText(this.model, models[0] ? `${models[0]}${others}` : "–");
+    /** @type {HTMLElement} */ (this.model.parentElement).title =
+      models.length > 0 ? `Chat models: ${models.join(", ")}` : "No chat model known yet";
   }
 
   #renderCounters() {

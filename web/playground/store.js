@@ -11,13 +11,15 @@
  * @property {import("../sdk/types.d.ts").ConnectionState} state
  * @property {string} detail  what a person should know or do; "" when all is well
  * @property {boolean} wasOpen  true once a welcome has arrived
+ * @property {number | null} leavingAt  performance.now() when the server that is shutting down will be gone
+ * @property {boolean} guarded  the server asks for a token
  *
  * @typedef {object} State
  * @property {ConnectionState} connection
  * @property {string[]} models  chat models, the default first
  * @property {Chat[]} chats  in the order they were sent
  * @property {number | null} focusedKey  the chat that Esc stops
- * @property {number[]} stopTimes  the last 20, in milliseconds
+ * @property {(number | "late")[]} stops  the last 20 that had a slot to give back, in milliseconds
  * @property {Sample | null} sample  newest reading of /metrics
  * @property {Sample[]} history  the last two minutes of readings
  * @property {string} panel

@@ -19,7 +19,7 @@ export function askToken(refused) {
       h(
         "p",
         {},
-        "It was printed when the server started, or is in its configuration. It stays in this tab and is forgotten when the tab closes.",
+        "The container prints it when it first starts; otherwise it is in the server's configuration. It stays in this tab and is forgotten when the tab closes.",
       ),
       refused && h("p", { class: "refused", role: "alert" }, "That token was not accepted."),
       h("label", { class: "labelled" }, h("span", {}, "Token"), input),

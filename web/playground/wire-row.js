@@ -2,11 +2,16 @@
 
 import { h, icon, setText } from "./dom.js";
 import { formatBytes, formatClock, streamHue } from "./format.js";
+import { preview } from "./frames.js";
 
 /** @import { Frame } from "./frames.js" */
 
-/** Height in pixels; the stylesheet has the same. */
-export const ROW = 24;
+const PHONE = matchMedia("(max-width: 719px)");
+
+/** Height in pixels, as in the stylesheet: a finger needs more than a pointer. */
+export function rowHeight() {
+  return PHONE.matches ? 40 : 24;
+}
 
 export class WireRow {
   /** @type {Frame | null} */
@@ -21,6 +26,7 @@ export class WireRow {
     this.id = document.createTextNode("");
     this.stream.append(this.id);
     this.type = h("span", { class: "wire-type" });
+    this.preview = h("span", { class: "wire-preview" });
     this.size = h("span", { class: "wire-size" });
     this.element = h(
       "div",
@@ -34,14 +40,14 @@ export class WireRow {
       this.time,
       this.arrow,
       this.stream,
-      this.type,
+      h("span", { class: "wire-what" }, this.type, " ", this.preview),
       this.size,
     );
   }
 
   /** @param {Frame} frame @param {number} index @param {number} total @param {Frame | null} selected */
   show(frame, index, total, selected) {
-    this.element.style.transform = `translateY(${index * ROW}px)`;
+    this.element.style.transform = `translateY(${index * rowHeight()}px)`;
     this.element.setAttribute("aria-selected", String(frame === selected));
     this.element.setAttribute("aria-posinset", String(index + 1));
     this.element.setAttribute("aria-setsize", String(total));
@@ -56,6 +62,7 @@ export class WireRow {
     setText(this.time, formatClock(frame.at));
     setText(this.id, frame.streamId === null ? "–" : String(frame.streamId));
     setText(this.type, frame.type);
+    setText(this.preview, preview(frame));
     setText(this.size, formatBytes(frame.bytes));
   }
 }

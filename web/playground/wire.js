@@ -1,19 +1,23 @@
 /**
  * The Wire drawer: every frame of this page's connection, newest at the bottom. Only the rows in view
- * are in the document; a row is 24 px, so row n starts at 24·n.
+ * are in the document; rows are of one height, so row n starts at n times that.
  */
 
 import { copyButton, h, iconButton, setIcon, setText } from "./dom.js";
 import { plural } from "./format.js";
 import { describe } from "./frames.js";
 import { inkJson } from "./ink.js";
-import { ROW, WireRow } from "./wire-row.js";
+import { rowHeight, WireRow } from "./wire-row.js";
 
 /** @import { Frame, FrameLog } from "./frames.js" */
 
 const OVERSCAN = 4;
 /** Wide enough for the drawer to stand beside the panel without being asked for. */
 const WIDE = "(min-width: 1200px)";
+/** Below this it lies over the panel; the stylesheet has the same. */
+const BESIDE = matchMedia("(min-width: 1080px)");
+const NOTHING_YET =
+  "Every frame of this page's connection appears here: what was asked, each item, each ack, and the one ending.";
 const OPEN_KEY = "plait.wire";
 
 export class WireDrawer {
@@ -69,11 +73,7 @@ export class WireDrawer {
       },
       this.sizer,
     );
-    this.empty = h(
-      "p",
-      { class: "wire-empty" },
-      "Every frame of this page's connection appears here: what was asked, each item, each ack, and the one ending.",
-    );
+    this.empty = h("p", { class: "wire-empty" });
     this.detail = h("section", {
       class: "wire-detail",
       "aria-label": "Selected frame",
@@ -86,6 +86,11 @@ export class WireDrawer {
 
   get open() {
     return !this.#root.hidden;
+  }
+
+  /** Open over the panel instead of beside it. */
+  get overlays() {
+    return this.open && !BESIDE.matches;
   }
 
   /** Open where there is room, unless the reader closed it; never by itself over the panel. */
@@ -121,7 +126,21 @@ export class WireDrawer {
     );
     const filters = h("div", { class: "wire-filters" }, this.streamFilter, this.textFilter);
     this.#root.append(head, filters, this.empty, this.list, this.detail);
+    this.#root.addEventListener("keydown", (event) => this.#takeEscape(event));
     this.#renderStreamChoices();
+  }
+
+  /** From the inside out: the filter's text, the frame looked at; what is left to Esc is not ours. @param {KeyboardEvent} event */
+  #takeEscape(event) {
+    if (event.key !== "Escape" || event.shiftKey) return;
+    if (event.target === this.textFilter && this.textFilter.value) {
+      this.textFilter.value = "";
+      this.#refilter();
+    } else if (this.#selected) {
+      this.#select(null);
+      this.list.focus();
+    } else return;
+    event.preventDefault();
   }
 
   #clear() {
@@ -145,13 +164,14 @@ export class WireDrawer {
     const choice = this.streamFilter.value;
     const stream = choice === "all" ? null : choice === "connection" ? choice : Number(choice);
     this.#log.filter(stream, this.textFilter.value);
+    if (this.#selected && !this.#log.shown.includes(this.#selected)) this.#select(null);
     this.#follow = true;
     this.#store.changed("wire");
   }
 
   #scrolled() {
     const { scrollTop, clientHeight, scrollHeight } = this.list;
-    this.#follow = scrollTop + clientHeight >= scrollHeight - ROW;
+    this.#follow = scrollTop + clientHeight >= scrollHeight - rowHeight();
     this.#store.changed("wire");
   }
 
@@ -163,12 +183,14 @@ export class WireDrawer {
       this.note,
       paused ? `Paused, ${plural(missed, "frame")} not kept` : countText(shown.length, total),
     );
-    this.empty.hidden = total > 0;
-    this.list.hidden = total === 0;
-    this.sizer.style.height = `${shown.length * ROW}px`;
-    if (this.#follow) this.list.scrollTop = shown.length * ROW;
-    const first = Math.max(0, Math.floor(this.list.scrollTop / ROW) - OVERSCAN);
-    const count = Math.ceil(this.list.clientHeight / ROW) + 2 * OVERSCAN;
+    this.empty.hidden = shown.length > 0;
+    setText(this.empty, total > 0 ? "No frame matches." : NOTHING_YET);
+    this.list.hidden = shown.length === 0;
+    const row = rowHeight();
+    this.sizer.style.height = `${shown.length * row}px`;
+    if (this.#follow) this.list.scrollTop = shown.length * row;
+    const first = Math.max(0, Math.floor(this.list.scrollTop / row) - OVERSCAN);
+    const count = Math.ceil(this.list.clientHeight / row) + 2 * OVERSCAN;
     this.#drawRows(shown.slice(first, first + count), first, shown.length);
   }
 
@@ -215,9 +237,10 @@ export class WireDrawer {
     const to = Math.min(shown.length - 1, Math.max(0, from + step));
     this.#follow = to === shown.length - 1;
     this.#select(shown[to] ?? null);
+    const row = rowHeight();
     this.list.scrollTop = Math.min(
-      Math.max(this.list.scrollTop, (to + 1) * ROW - this.list.clientHeight),
-      to * ROW,
+      Math.max(this.list.scrollTop, (to + 1) * row - this.list.clientHeight),
+      to * row,
     );
   }
 

@@ -12,6 +12,7 @@ const settle = () => new Promise((resolve) => setImmediate(resolve));
 class ScriptedStream {
   state = "pending";
   queue = null;
+  started = null;
   #queue = [];
   #wake = () => {};
 
@@ -24,6 +25,7 @@ class ScriptedStream {
 
   give(content) {
     this.state = "streaming";
+    this.started = { model: "m" };
     this.#queue.push({ content });
     this.#wake();
   }
@@ -62,7 +64,7 @@ class ScriptedStream {
 }
 
 function page() {
-  const state = { chats: [], focusedKey: null, stopTimes: [] };
+  const state = { chats: [], focusedKey: null, stops: [], sample: null };
   const store = new Store(/** @type {any} */ (state), () => {});
   const streams = [];
   const asked = [];
@@ -109,7 +111,7 @@ test("after stop nothing more is drawn, and the receipt is the server's", async 
   await settle();
 
   assert.deepEqual([chat.state, chat.unread, chat.receipt?.stopMs], ["cancelled", [], 14]);
-  assert.deepEqual(state.stopTimes, [14]);
+  assert.deepEqual(state.stops, [14]);
 });
 
 test("a lost connection keeps the text until a retry brings new text", async () => {
@@ -182,4 +184,35 @@ test("finished answers beyond 24 go, oldest first; running ones never", async ()
   assert.ok(state.chats.length <= 25);
   assert.equal(state.chats[0].ask.prompt, "runs on");
   assert.equal(state.chats.at(-1).ask.prompt, "29");
+});
+
+test("of many stops only those with a slot to give back count, and a late one counts as late", async () => {
+  const { chats, state, streams } = page();
+  chats.ask({ prompt: "hi" }, 3);
+  streams[0].give("a");
+  streams[1].give("b");
+  await settle();
+  chats.stopAll();
+  streams[0].settleDone({ state: "cancelled", ...RECEIPT });
+  streams[1].settleDone({ ...RECEIPT, released: false, stopMs: null, wasted: null, usage: {} });
+  streams[2].settleDone({ ...RECEIPT, stopMs: 0 });
+  await settle();
+
+  assert.deepEqual(state.stops, [14, "late"]);
+});
+
+test("a late slot is back once the gauges, read after the end, say so", async () => {
+  const { chats, state, streams } = page();
+  chats.ask({ prompt: "hi" });
+  const [chat] = state.chats;
+  chats.stop(chat);
+  streams[0].settleDone({ ...RECEIPT, released: false, stopMs: null, wasted: null, usage: {} });
+  await settle();
+
+  const backAfter = (/** @type {number} */ ms, /** @type {number} */ slotsUsed) => {
+    state.sample = { at: chat.endedAt + ms, active: 0, slotsUsed };
+    chats.noticeSample();
+    return chat.slotBack;
+  };
+  assert.deepEqual([backAfter(-1, 0), backAfter(1, 1), backAfter(2, 0)], [false, false, true]);
 });

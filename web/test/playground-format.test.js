@@ -5,7 +5,9 @@ import { test } from "node:test";
 import { formatBytes, formatMs, ordinal, plural, streamHue } from "../playground/format.js";
 
 test("times and sizes keep two or three figures", () => {
-  assert.deepEqual([0.42, 14.3, 999, 1234, 12_345].map(formatMs), [
+  assert.deepEqual([0, 0.04, 0.42, 14.3, 999, 1234, 12_345].map(formatMs), [
+    "0 ms",
+    "0 ms",
     "0.4 ms",
     "14 ms",
     "999 ms",

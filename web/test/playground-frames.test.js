@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { describe, FrameLog } from "../playground/frames.js";
+import { describe, FrameLog, preview } from "../playground/frames.js";
 
 /** @param {object} [fields] */
 function frame(fields) {
@@ -82,4 +82,17 @@ test("a binary frame shows its header in hex and in words", () => {
 
   assert.ok(shown.startsWith("01 01 02 00 02 01 00 00\n03 00 00 00 04 00 00 00"));
   assert.ok(shown.includes("payload  100 bytes"));
+});
+
+test("a row previews an item's text and how a stream ended", () => {
+  const said = (message) => preview(/** @type {any} */ ({ message, header: null }));
+
+  assert.equal(said({ type: "item", data: { content: "a\n" } }), '"a\\n"');
+  assert.equal(
+    said({ type: "cancelled", by: "client", released: true, stop_ms: 3 }),
+    "client, 3 ms",
+  );
+  assert.equal(said({ type: "cancelled", by: "slow", released: false }), "slow, not confirmed");
+  assert.equal(said({ type: "rejected", error: { code: "queue_full" } }), "queue_full");
+  assert.equal(said({ type: "accepted" }), "");
 });

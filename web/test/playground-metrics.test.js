@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { meanMs, parseMetrics, readSample } from "../playground/metrics.js";
+import { meanMs, meanOverMs, parseMetrics, readSample } from "../playground/metrics.js";
 
 test("labels may hold spaces, braces and escaped quotes", () => {
   const families = parseMetrics('# HELP x y\nplait_slots{model="a {b} \\"c\\"",kind="k"} 4.0\n');
@@ -35,4 +35,24 @@ test("a mean needs something observed between two readings", () => {
   assert.equal(meanMs({ sum: 0.5, count: 3 }, { sum: 0.5, count: 3 }), null);
   assert.equal(meanMs({ sum: 0, count: 0 }, { sum: 0.5, count: 3 }), null, "a restarted server");
   assert.equal(meanMs({ sum: 0.5, count: 3 }, undefined), null);
+});
+
+test("a mean over a history is of all that was observed, and a restart loses only its own step", () => {
+  const totals = [
+    ...[
+      { sum: 9, count: 90 },
+      { sum: 9.2, count: 92 },
+      { sum: 9.2, count: 92 },
+    ],
+    ...[
+      { sum: 0, count: 0 },
+      { sum: 0.7, count: 1 },
+    ],
+  ];
+
+  assert.equal(Math.round(meanOverMs(/** @type {any} */ (totals), (mean) => mean) ?? 0), 300);
+  assert.equal(
+    meanOverMs(/** @type {any} */ (totals.slice(0, 1)), (mean) => mean),
+    null,
+  );
 });

@@ -6,7 +6,7 @@ import { isRunning } from "../chats.js";
 import { codeView } from "../code.js";
 import { createComposer } from "../composer.js";
 import { h, icon, setText } from "../dom.js";
-import { formatMs } from "../format.js";
+import { stopsText } from "../ending.js";
 
 /** @import { App } from "../main.js" */
 
@@ -70,7 +70,8 @@ class ChatPanel {
       "p",
       {
         class: "stops",
-        title: "The last 20 stops, from the server reading the cancel to confirmed release",
+        title:
+          "The last 20 stops of running answers, from the server reading the cancel to confirmed release; late: not confirmed within 100 ms",
       },
       this.sparkline.element,
       this.stopText,
@@ -224,7 +225,7 @@ class ChatPanel {
   }
 
   #renderCards() {
-    const { chats, stopTimes } = this.#app.store.state;
+    const { chats, stops } = this.#app.store.state;
     const escTarget = this.#app.chats.focused();
     const keys = new Set(chats.map((chat) => chat.key));
     for (const [key, card] of this.#cards) {
@@ -241,9 +242,9 @@ class ChatPanel {
     const running = chats.filter(isRunning).length;
     this.stopAll.hidden = running < 2;
     this.clear.hidden = running === chats.length;
-    this.stops.hidden = stopTimes.length === 0;
-    this.sparkline.update(stopTimes);
-    if (stopTimes.length > 0) setText(this.stopText, `median stop ${formatMs(median(stopTimes))}`);
+    this.stops.hidden = stops.length === 0;
+    this.sparkline.update(stops);
+    setText(this.stopText, stopsText(stops));
     for (const card of this.#cards.values()) card.keepUp();
   }
 
@@ -262,10 +263,4 @@ class ChatPanel {
     for (const card of cards) card.renderText();
     for (const card of cards) card.keepUp();
   }
-}
-
-/** @param {number[]} values  not empty */
-function median(values) {
-  const sorted = [...values].sort((a, b) => a - b);
-  return sorted[Math.floor((sorted.length - 1) / 2)] ?? 0;
 }

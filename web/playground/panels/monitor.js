@@ -3,7 +3,7 @@
 import { LineChart } from "../charts.js";
 import { h, setText } from "../dom.js";
 import { formatBytes, formatCount, formatMs } from "../format.js";
-import { meanMs } from "../metrics.js";
+import { HISTORY_SECONDS, meanMs, meanOverMs } from "../metrics.js";
 
 /**
  * @import { App } from "../main.js"
@@ -13,11 +13,11 @@ import { meanMs } from "../metrics.js";
  * @property {string} label
  * @property {string | ((now: Sample) => string)} hint
  * @property {(now: Sample, before: Sample | undefined) => number | null} read  null: nothing to show
+ * @property {(history: Sample[]) => number | null} [overall]  the figure, where it is not the newest value
  * @property {(value: number, now: Sample) => string} format
+ * @property {(value: number) => string} [axis]  the chart's upper edge in words; default: as the figure
  * @property {(now: Sample) => number} [top]  the chart's upper edge, where it is known
  */
-
-const POINTS = 120;
 
 /** What the engine means by giving cache back. */
 const KV_HINT = {
@@ -40,6 +40,7 @@ const TILES = [
     hint: "places in the engines",
     read: (now) => now.slotsUsed,
     format: (value, now) => `${value} of ${now.slots}`,
+    axis: formatCount,
     top: (now) => Math.max(1, now.slots),
   },
   {
@@ -57,14 +58,16 @@ const TILES = [
   },
   {
     label: "Cancel to release",
-    hint: "mean of the last second's stops",
+    hint: "mean of the stops shown",
     read: (now, before) => meanMs(now.release, before?.release),
+    overall: (history) => meanOverMs(history, (sample) => sample.release),
     format: formatMs,
   },
   {
     label: "Queue wait",
-    hint: "mean of the last second's starts",
+    hint: "mean of the starts shown",
     read: (now, before) => meanMs(now.wait, before?.wait),
+    overall: (history) => meanOverMs(history, (sample) => sample.wait),
     format: formatMs,
   },
   {
@@ -86,7 +89,7 @@ const OUTCOMES = /** @type {const} */ ([
   ["completed", "Completed"],
   ["cancelled", "Stopped"],
   ["errored", "Failed"],
-  ["rejected", "Refused"],
+  ["rejected", "Rejected"],
 ]);
 
 /** @param {App} app */
@@ -114,9 +117,15 @@ class MonitorPanel {
       { class: "hint" },
       "Waiting for the first reading of the server's counters.",
     );
+    this.link = h(
+      "span",
+      {},
+      " · ",
+      h("a", { href: "/metrics", target: "_blank", rel: "noopener" }, "/metrics"),
+    );
     this.content = h(
       "div",
-      { hidden: true },
+      { class: "readings", hidden: true },
       h("div", { class: "tiles" }, ...this.tiles.map(({ element }) => element)),
       h("section", { class: "since" }, h("h2", {}, "Since the server started"), this.totals),
     );
@@ -126,30 +135,28 @@ class MonitorPanel {
         { class: "panel-head" },
         h("h1", {}, "Monitor"),
         h("span", { class: "spacer" }),
-        h(
-          "p",
-          { class: "hint" },
-          "last two minutes, every connection · ",
-          h("a", { href: "/metrics" }, "/metrics"),
-        ),
+        h("p", { class: "hint" }, "last two minutes, every connection", this.link),
       ),
       h("div", { class: "scroller" }, this.waiting, this.content),
     );
-    store.subscribe(["metrics", "panel"], () => this.#render());
+    store.subscribe(["metrics", "panel", "connection"], () => this.#render());
     this.#render();
   }
 
   #render() {
-    const { sample, history } = this.#store.state;
+    const { sample, history, connection } = this.#store.state;
+    this.link.hidden = connection.guarded; // a link cannot carry the token
     if (this.#root.hidden || !sample) return;
+    const fresh = connection.state === "open"; // else old figures would pass for facts
     this.waiting.hidden = true;
     this.content.hidden = false;
-    for (const tile of this.tiles) tile.render(history, sample);
-    this.#renderTotals(sample);
+    this.content.classList.toggle("dim", !fresh);
+    for (const tile of this.tiles) tile.render(history, sample, fresh);
+    this.#renderTotals(sample, fresh);
   }
 
-  /** @param {Sample} sample */
-  #renderTotals(sample) {
+  /** @param {Sample} sample @param {boolean} fresh */
+  #renderTotals(sample, fresh) {
     /** @type {[string, string][]} */
     const facts = [
       ...OUTCOMES.flatMap(([outcome, label]) =>
@@ -158,7 +165,7 @@ class MonitorPanel {
           : [],
       ),
       ["Engine time", formatMs(sample.busySeconds * 1000)],
-      ["Engine time for nobody", formatMs(sample.deadSeconds * 1000)],
+      ["Engine time after a stop", formatMs(sample.deadSeconds * 1000)],
       ["Connections now", formatCount(sample.connections)],
     ];
     if (this.totals.children.length !== facts.length) {
@@ -170,24 +177,41 @@ class MonitorPanel {
       const entry = this.totals.children[index];
       if (!entry) continue;
       setText(/** @type {Node} */ (entry.firstChild), label);
-      setText(/** @type {Node} */ (entry.lastChild), text);
+      setText(/** @type {Node} */ (entry.lastChild), fresh ? text : "–");
     }
   }
 }
 
 /** @param {Tile} tile */
-function createTile({ label, hint, read, format, top }) {
+function createTile(tile) {
+  const { label, hint } = tile;
   const value = h("p", { class: "tile-value" }, "–");
   const note = h("p", { class: "hint" });
-  const chart = new LineChart(`${label}, last two minutes`, POINTS);
-  const element = h("section", { class: "tile" }, h("h2", {}, label), value, chart.element, note);
-  /** @param {Sample[]} history @param {Sample} sample */
-  const render = (history, sample) => {
-    const values = history.map((now, index) => read(now, history[index - 1]));
-    const last = values.findLast((entry) => entry !== null) ?? null;
-    setText(value, last === null ? "–" : format(last, sample));
+  const edge = h("span");
+  const chart = new LineChart(`${label}, last two minutes`, HISTORY_SECONDS);
+  const axis = h("p", { class: "axis", "aria-hidden": "true" }, "2 min ago", edge, "now");
+  const element = h(
+    "section",
+    { class: "tile" },
+    h("h2", {}, label),
+    value,
+    chart.element,
+    axis,
+    note,
+  );
+  /** @param {Sample[]} history @param {Sample} sample @param {boolean} fresh */
+  const render = (history, sample, fresh) => {
+    const points = history.map((now, index) => ({
+      age: (sample.at - now.at) / 1000,
+      value: tile.read(now, history[index - 1]),
+    }));
+    const figure = tile.overall ? tile.overall(history) : (points.at(-1)?.value ?? null);
+    setText(value, fresh && figure !== null ? tile.format(figure, sample) : "–");
     setText(note, typeof hint === "string" ? hint : hint(sample));
-    chart.update(values, top?.(sample));
+    const top = tile.top?.(sample) ?? Math.max(0, ...points.map((point) => point.value ?? 0));
+    const words = tile.axis?.(top) ?? tile.format(top, sample);
+    setText(edge, top > 0 ? `top ${words}` : "");
+    chart.update(points, top);
   };
   return { element, render };
 }
