@@ -43,7 +43,7 @@ export class LineChart {
       if (value === null) continue;
       const x = WIDTH * (1 - age / this.seconds);
       const y = HEIGHT - 1 - Math.min(value, top) * scale;
-      path += `${pen}${x.toFixed(1)} ${y.toFixed(1)}${pen === "M" ? "h1" : ""}`;
+      path += `${pen}${x.toFixed(1)} ${y.toFixed(1)}${pen === "M" ? "h2" : ""}`;
       pen = "L";
     }
     this.line.setAttribute("d", path);

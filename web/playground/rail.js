@@ -6,9 +6,9 @@ import { h, icon, setIcon, setText } from "./dom.js";
 
 /** In the order the button goes through them; the icon shows the one in force. */
 const THEMES = /** @type {const} */ ([
-  ["system", "system", "System"],
-  ["light", "sun", "Light"],
-  ["dark", "moon", "Dark"],
+  ["system", "system", "Auto theme"],
+  ["light", "sun", "Light theme"],
+  ["dark", "moon", "Dark theme"],
 ]);
 const THEME_KEY = "plait.theme"; // theme.js reads it before the first paint
 
@@ -64,7 +64,7 @@ function createThemeButton() {
     const [name, mark, label] = THEMES[current()] ?? THEMES[0];
     setIcon(/** @type {Element} */ (button.firstElementChild), mark);
     setText(/** @type {Element} */ (button.lastElementChild), label);
-    button.title = `Theme: ${name}`;
+    button.title = name === "system" ? `${label}: as the system` : label;
     button.setAttribute("aria-label", button.title);
   };
   const change = () => {

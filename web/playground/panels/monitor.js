@@ -187,14 +187,20 @@ function createTile(tile) {
   const { label, hint } = tile;
   const value = h("p", { class: "tile-value" }, "–");
   const note = h("p", { class: "hint" });
-  const edge = h("span");
+  const edge = h("p", { class: "axis", "aria-hidden": "true" });
   const chart = new LineChart(`${label}, last two minutes`, HISTORY_SECONDS);
-  const axis = h("p", { class: "axis", "aria-hidden": "true" }, "2 min ago", edge, "now");
+  const axis = h(
+    "p",
+    { class: "axis", "aria-hidden": "true" },
+    h("span", {}, "2 min ago"),
+    h("span", {}, "now"),
+  );
   const element = h(
     "section",
     { class: "tile" },
     h("h2", {}, label),
     value,
+    edge,
     chart.element,
     axis,
     note,
@@ -210,7 +216,7 @@ function createTile(tile) {
     setText(note, typeof hint === "string" ? hint : hint(sample));
     const top = tile.top?.(sample) ?? Math.max(0, ...points.map((point) => point.value ?? 0));
     const words = tile.axis?.(top) ?? tile.format(top, sample);
-    setText(edge, top > 0 ? `top ${words}` : "");
+    setText(edge, top > 0 ? `top ${words}` : "\u00a0");
     chart.update(points, top);
   };
   return { element, render };
