@@ -56,13 +56,12 @@ def test_escape_goes_to_the_innermost_part_and_only_then_stops(playground: Playg
     playground.test_id("wire-row").first.click()
     text_filter.fill("type")
 
-    for taken in (
-        lambda: expect(text_filter).to_have_value(""),
-        lambda: expect(detail).to_be_hidden(),
-    ):
-        playground.page.keyboard.press("Escape")
-        taken()
-        card.wait_state("streaming")
+    playground.page.keyboard.press("Escape")
+    expect(text_filter).to_have_value("")
+    expect(detail).to_be_visible()
+    playground.page.keyboard.press("Escape")
+    expect(detail).to_be_hidden()
+    card.wait_state("streaming")
     playground.page.keyboard.press("Escape")
     card.wait_state("cancelled")
 
@@ -85,10 +84,11 @@ def test_on_a_phone_escape_or_another_panel_closes_the_sheet(playground: Playgro
     playground.page.set_viewport_size({"width": 360, "height": 740})
     sheet = playground.page.get_by_role("complementary")
     playground.test_id("wire-toggle").click()
-    expect(sheet).to_be_visible()
+    playground.page.get_by_label("Filter frames by text").focus()
 
     playground.page.keyboard.press("Escape")
     expect(sheet).to_be_hidden()
+    expect(playground.test_id("wire-toggle")).to_be_focused()
     playground.test_id("wire-toggle").click()
     playground.show_panel("Monitor")
 
@@ -121,6 +121,11 @@ def test_nothing_scrolls_sideways(playground: Playground, width: int) -> None:
     assert not playground.overflows_sideways()
     playground.show_panel("Monitor")
     assert not playground.overflows_sideways()
+    tile = playground.page.locator(".tile").nth(1)
+    expect(tile).to_be_visible()
+    box = tile.bounding_box()
+    assert box is not None
+    assert box["x"] + box["width"] <= width
 
 
 def test_on_a_phone_the_wire_is_a_sheet_and_stop_still_works(playground: Playground) -> None:

@@ -46,8 +46,11 @@ export function createRail(app, root, showHelp) {
     }
   };
   app.store.subscribe(["panel"], showCurrent);
-  app.wire.onToggle = () => wire.setAttribute("aria-pressed", String(app.wire.open));
-  app.wire.onToggle();
+  app.wire.onToggle = (hadFocus) => {
+    wire.setAttribute("aria-pressed", String(app.wire.open));
+    if (hadFocus) wire.focus();
+  };
+  app.wire.onToggle(false);
   showCurrent();
 }
 

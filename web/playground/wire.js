@@ -30,7 +30,7 @@ export class WireDrawer {
   #selected = null;
   #follow = true;
   #streamOptions = "";
-  /** @type {() => void} */
+  /** Told whether closing took the focus away. @type {(hadFocus: boolean) => void} */
   onToggle = () => {};
 
   /**
@@ -103,10 +103,11 @@ export class WireDrawer {
   }
 
   toggle(open = !this.open, remember = true) {
+    const hadFocus = !open && this.#root.contains(document.activeElement);
     this.#root.hidden = !open;
     if (remember) localStorage.setItem(OPEN_KEY, open ? "open" : "closed");
     this.#store.changed("wire");
-    this.onToggle();
+    this.onToggle(hadFocus);
   }
 
   #build() {
