@@ -44,7 +44,7 @@ class LiveServer:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.port = int(self.wait_for_line(r"at http://[^ ]*:(\d+)")[1])
-        self.wait_for_line("worker_ready")
+        self.wait_for_line(r"worker\.ready")
 
     @property
     def url(self) -> str:
@@ -148,7 +148,7 @@ def live_server(engine: str = "scripted", **settings: object) -> Iterator[LiveSe
     server = LiveServer(engine, **settings)
     try:
         yield server
-        lines = [line for line in server.output.splitlines() if "worker_output" not in line]
+        lines = [line for line in server.output.splitlines() if "worker.output" not in line]
         assert not any("Traceback" in line for line in lines), server.output[-5000:]
     finally:
         server.kill()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 
 import psutil
 import pytest
@@ -28,6 +29,18 @@ async def test_a_reset_in_decode_or_prefill_frees_the_slot(
 ) -> None:
     await vanish_after(server, prompt, message)
     assert await asyncio.to_thread(server.wait_idle, 2.0) < 1.0
+
+
+async def test_the_log_says_what_a_cancel_gave_back_and_what_it_cost() -> None:
+    with live_server(log_level="debug") as server:
+        await vanish_after(server, LONG, "item")
+        server.wait_for_line('"stream": 1, .*"stream.started"')
+        ended = json.loads(server.wait_for_line('^{.*"stream.ended".*}$')[0])
+
+    assert ended["by"] == "disconnect"
+    assert ended["released"] is True
+    assert 0 <= ended["stop_ms"] < 1000
+    assert ended["wasted"]["tokens"] >= 0
 
 
 async def test_a_reset_while_queued_leaves_the_queue(server: LiveServer) -> None:

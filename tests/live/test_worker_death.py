@@ -142,4 +142,4 @@ async def test_a_request_that_always_crashes_the_engine_is_not_retried_in_a_hot_
 
 
 def gateway_lines(server: LiveServer) -> list[str]:
-    return [line for line in server.output.splitlines() if "worker_output" not in line]
+    return [line for line in server.output.splitlines() if "worker.output" not in line]

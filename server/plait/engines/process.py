@@ -118,7 +118,7 @@ class EngineProcess:
     def kill(self, reason: str) -> None:
         """SIGKILL now; `on_worker_lost` follows, then a restart. `reason` is shown to peers."""
         if self._worker is not None:
-            self._log.warning("worker_killed", pid=self.pid, reason=reason)
+            self._log.warning("worker.killed", pid=self.pid, reason=reason)
             self._worker.kill(reason)
 
     async def close(self, grace_seconds: float) -> None:
@@ -158,21 +158,21 @@ class EngineProcess:
         Returns the back-off in seconds; None when it ended as asked or for good.
         """
         output = WorkerOutput(
-            lambda line: self._log.info("worker_output", line=line),
-            lambda lines: self._log.warning("worker_output_dropped", lines=lines),
+            lambda line: self._log.info("worker.output", line=line),
+            lambda lines: self._log.warning("worker.output_dropped", lines=lines),
             self._clock,
         )
         try:
             child = await spawn_worker(output)
         except OSError as error:
-            self._log.exception("worker_spawn_failed", errno=error.errno)
+            self._log.exception("worker.spawn_failed", errno=error.errno)
             return self._tell(Death("it could not be started"))
         worker = self._worker = Generation(
             child, self._receive, clock=self._clock, limits=self._limits
         )
         try:
             await worker.connect()
-            self._log.info("worker_started", pid=worker.pid)
+            self._log.info("worker.started", pid=worker.pid)
             if self._closing.is_set():
                 return None
             death = await worker.serve(self._spec)
@@ -208,7 +208,7 @@ class EngineProcess:
         self._worker.ready_at = self._clock()
         self._info = info
         self._state = "ready"
-        self._log.info("worker_ready", pid=self.pid)
+        self._log.info("worker.ready", pid=self.pid)
         self._listener.on_ready(info)
 
     # --- its death -----------------------------------------------------------------------------
@@ -228,11 +228,11 @@ class EngineProcess:
         verdict = self._policy.judge(death)
         if verdict.delay_seconds is None:
             self._state = "failed"
-            self._log.error("engine_failed", code=verdict.error.code, reason=verdict.error.message)
+            self._log.error("engine.failed", code=verdict.error.code, reason=verdict.error.message)
         else:
             self._state = "restarting"
             delay = verdict.delay_seconds
-            self._log.warning("worker_lost", cause=death.cause, restart_seconds=delay)
+            self._log.warning("worker.lost", cause=death.cause, restart_seconds=delay)
         self._listener.on_worker_lost(verdict.error)
         return verdict.delay_seconds
 

@@ -41,6 +41,7 @@ from plait.wire.events import (
     StreamFaulted,
 )
 from plait.wire.messages import (
+    Cancelled,
     CancelledBy,
     ErrorBody,
     GoAway,
@@ -53,6 +54,7 @@ from plait.wire.window import Credit
 
 RANK = {"synthesize": AUDIO, "chat": TEXT, "transcribe": TEXT, "embed": VECTORS}
 FRAMES_PER_TURN = 16
+CANCEL_FACTS = ("by", "released", "stop_ms", "wasted")  # of a `cancelled`, worth a log line
 BATCH_RANKS = 3  # batch streams rank after all interactive ones
 
 log = structlog.get_logger("plait.session")
@@ -116,6 +118,11 @@ class Session:
             self._cancel_all("disconnect")
             self._metrics.connections.dec()
             self._log.info("session.closed")
+
+    @property
+    def running(self) -> int:
+        """Streams that have a slot; the others end at once when the server drains."""
+        return sum(stream.started for stream in self._streams.values())
 
     def drain(self, drain_seconds: float) -> None:
         """Shutting down: say so, end what is pending now, let the rest run on."""
@@ -290,16 +297,19 @@ class Session:
     def on_stream_started(self, stream: Stream) -> None:
         self._metrics.streams_queued.labels(stream.method).dec()
         self._metrics.streams_active.labels(stream.method).inc()
+        self._log.debug("stream.started", stream=stream.id, method=stream.method)
 
-    def on_stream_ended(self, stream: Stream, outcome: str, by: str | None) -> None:
+    def on_stream_ended(self, stream: Stream, outcome: str, cancelled: Cancelled | None) -> None:
         del self._streams[stream.id]
         self._connection.forget(stream.id)
         gauge = self._metrics.streams_active if stream.started else self._metrics.streams_queued
         gauge.labels(stream.method).dec()
         self._metrics.streams_total.labels(stream.method, outcome).inc()
-        if by is not None:
-            self._metrics.cancelled_total.labels(by).inc()
-        self._log.info("stream.ended", stream=stream.id, outcome=outcome, by=by)
+        facts: dict[str, object] = {}
+        if cancelled is not None:
+            self._metrics.cancelled_total.labels(cancelled.by).inc()
+            facts = {name: getattr(cancelled, name) for name in CANCEL_FACTS}
+        self._log.info("stream.ended", stream=stream.id, outcome=outcome, **facts)
         # After this tick, so that the terminal itself is in the outbox first.
         if self._draining:
             asyncio.get_running_loop().call_soon(self._close_if_drained)

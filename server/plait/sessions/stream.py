@@ -65,8 +65,9 @@ class StreamOwner(Protocol):
 
     outbox: Outbox
 
-    def on_stream_ended(self, stream: Stream, outcome: str, by: str | None) -> None:
-        """The terminal was queued or taken: forget the id."""
+    def on_stream_ended(self, stream: Stream, outcome: str, cancelled: Cancelled | None) -> None:
+        """The terminal (the third argument, where it is a `cancelled`) was queued or taken:
+        forget the id."""
 
     def on_stream_started(self, stream: Stream) -> None: ...
 
@@ -300,18 +301,17 @@ class Stream:
         self, stop_ms: float | None, wasted: int | None, *, released: bool = True
     ) -> None:
         assert self._cancel is not None
-        by = self._cancel[0]
         terminal = Cancelled(
             self.id,
             self.queue.seq,
-            by,
+            self._cancel[0],
             released,
             None if stop_ms is None else round(stop_ms, 3),
             None if wasted is None else {UNIT[self.method]: wasted},
             self._usage,
             self._timing(),
         )
-        self._end("cancelled", by)
+        self._end("cancelled", terminal)
         self._send(terminal)
 
     def _end_failed(self, error: PlaitError) -> None:
@@ -322,11 +322,11 @@ class Stream:
         self._end("errored", None)
         self._send(terminal)
 
-    def _end(self, outcome: str, by: str | None) -> None:
+    def _end(self, outcome: str, cancelled: Cancelled | None) -> None:
         assert not self._ended, self
         self._ended = True
         self._disarm(*list(self._timers))
-        self._owner.on_stream_ended(self, outcome, by)
+        self._owner.on_stream_ended(self, outcome, cancelled)
 
     def _timing(self) -> Timing:
         return self._times.timing(items_left=self.queue.seq > 0)
