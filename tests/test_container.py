@@ -141,6 +141,7 @@ def test_the_composed_service_is_on_loopback_keeps_its_models_and_stops_graceful
 
     assert service["ports"] == ["127.0.0.1:8760:8760"]
     assert service["volumes"] == ["models:/models"]
+    assert service["platform"] == "linux/amd64"  # the only one the lock has an engine for
     assert service["stop_grace_period"] == "20s"
     assert service["healthcheck"]["test"][0] == "CMD"
 
@@ -154,6 +155,26 @@ def test_the_first_start_makes_a_private_token_and_shows_it_once(
     assert second == {"argv": first["argv"], "token": first["token"]}
     assert first["token"] not in first["argv"]
     assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+
+
+def test_an_empty_token_file_counts_as_none(fake_plait: Path, tmp_path: Path) -> None:
+    (tmp_path / "token").touch()
+
+    output = start(fake_plait, tmp_path)
+
+    assert (tmp_path / "token").read_text().strip() == output["token"] != ""
+    assert stat.S_IMODE((tmp_path / "token").stat().st_mode) == 0o600
+
+
+def test_a_start_that_was_cut_off_leaves_nothing_in_the_way(
+    fake_plait: Path, tmp_path: Path
+) -> None:
+    (tmp_path / ".token.new").write_text("hal")
+
+    output = start(fake_plait, tmp_path)
+
+    assert len(output["token"]) >= 32
+    assert [path.name for path in tmp_path.glob("*token*")] == ["token"]
 
 
 def test_the_operators_own_token_is_used_as_it_is(fake_plait: Path, tmp_path: Path) -> None:

@@ -2,7 +2,8 @@
 """Container entry: make a token on the first start, then become `plait serve`.
 
 Plait refuses to listen beyond loopback without a token, and a container must. The token is kept in
-the model volume (mode 600), so it survives restarts; it is printed once and never on argv.
+the model volume (mode 600), so it survives restarts; it is printed once and never on argv. It is
+there complete or not at all: a file left empty by a full disk or a power cut counts as none.
 `PLAIT_TOKEN`, where the operator sets it, is used as it is and nothing is made.
 """
 
@@ -14,15 +15,24 @@ from pathlib import Path
 
 def stored_token(file: Path) -> str:
     """The token in `file`, made and printed first if there is none."""
-    try:
-        descriptor = os.open(file, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
-    except FileExistsError:
-        return file.read_text().strip()
-    token = secrets.token_urlsafe(32)
-    with os.fdopen(descriptor, "w") as stream:
-        stream.write(token + "\n")
-    print(f"Plait made this token; clients need it, and it is shown once: {token}", flush=True)
+    token = file.read_text().strip() if file.exists() else ""
+    if not token:
+        token = secrets.token_urlsafe(32)
+        write_private(file, token + "\n")
+        print(f"Plait made this token; clients need it, and it is shown once: {token}", flush=True)
     return token
+
+
+def write_private(file: Path, text: str) -> None:
+    """Put `text` in `file` in one step, readable by its owner only."""
+    new = file.with_name(f".{file.name}.new")
+    new.unlink(missing_ok=True)  # of a start that was cut off, perhaps with another mode
+    descriptor = os.open(new, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+    with os.fdopen(descriptor, "w") as stream:
+        stream.write(text)
+        stream.flush()
+        os.fsync(descriptor)
+    new.replace(file)
 
 
 def main() -> None:
