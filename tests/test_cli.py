@@ -16,10 +16,11 @@ from pathlib import Path
 
 import pytest
 
-from plait import cli
+from plait import cli, exits
 from tests.models.tiny import write_gguf
 
 SERVER = Path(__file__).parents[1] / "server"
+STARTER = "smollm2-135m-instruct"
 Toml = Callable[[str], str]
 
 
@@ -76,7 +77,16 @@ def serving(*arguments: str) -> Iterator[tuple[subprocess.Popen[str], str]]:
             process.kill()
 
 
-@pytest.mark.parametrize("arguments", [[], ["sing"], ["models"], ["serve", "--port", "x"]])
+@pytest.mark.parametrize("arguments", [[], ["models"], ["bench"]])
+def test_a_command_that_lacks_its_command_shows_the_choice(
+    capsys: pytest.CaptureFixture[str], arguments: list[str]
+) -> None:
+    assert cli.main(arguments) == exits.EXIT_USAGE
+
+    assert "show this help message" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("arguments", [["sing"], ["models", "x"], ["serve", "--port", "x"]])
 def test_wrong_usage_exits_with_2(arguments: list[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main(arguments)
@@ -88,7 +98,7 @@ def test_help_documents_the_exit_codes(capsys: pytest.CaptureFixture[str]) -> No
     with pytest.raises(SystemExit):
         cli.main(["--help"])
 
-    assert "the model is not available" in capsys.readouterr().out
+    assert "engine that runs it, is not available" in capsys.readouterr().out
 
 
 def test_help_imports_neither_server_nor_models() -> None:
@@ -120,15 +130,43 @@ def test_a_configuration_error_exits_with_2_and_the_next_step(
 ) -> None:
     toml(line)
 
-    assert cli.main(["serve"]) == cli.EXIT_USAGE
+    assert cli.main(["serve"]) == exits.EXIT_USAGE
     assert said in capsys.readouterr().err
+
+
+def test_an_engine_that_is_not_installed_exits_with_3_before_anything_is_fetched(
+    home: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "mlx_lm", None)
+
+    assert cli.main(["serve", "--chat-engine", "mlx"]) == exits.EXIT_MODEL
+    said = capsys.readouterr().err
+    assert "mlx-lm is not installed" in said
+    assert "[mlx]'" in said
+    assert not home.exists()
+
+
+def test_the_model_can_be_named_on_the_command_line(capsys: pytest.CaptureFixture[str]) -> None:
+    arguments = ["serve", "--port", "0", "--chat-engine", "llamacpp", "--chat-model", "smolm2"]
+
+    assert cli.main(arguments) == exits.EXIT_MODEL
+    assert "'smolm2'" in capsys.readouterr().err
+
+
+def test_a_pull_is_advised_only_for_what_can_be_pulled(capsys: pytest.CaptureFixture[str]) -> None:
+    said = {}
+    for action, name in (("verify", "nope"), ("remove", "nope"), ("verify", STARTER)):
+        assert cli.main(["models", action, name]) == exits.EXIT_MODEL
+        said[action, name] = "models pull" in capsys.readouterr().err
+
+    assert said == {("verify", "nope"): False, ("remove", "nope"): False, ("verify", STARTER): True}
 
 
 @pytest.mark.parametrize("name", ["smolm2", "./nothing.gguf", "hf:x"])
 def test_a_model_that_cannot_be_had_exits_with_3(
     capsys: pytest.CaptureFixture[str], name: str
 ) -> None:
-    assert cli.main(["models", "pull", name]) == cli.EXIT_MODEL
+    assert cli.main(["models", "pull", name]) == exits.EXIT_MODEL
     assert capsys.readouterr().err.startswith("plait: ")
 
 
@@ -138,32 +176,32 @@ def test_a_taken_port_exits_with_4_before_any_download(
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
-        assert cli.main(["serve", "--port", str(port)]) == cli.EXIT_PORT
+        assert cli.main(["serve", "--port", str(port)]) == exits.EXIT_PORT
 
     assert f"port {port} on 127.0.0.1 is taken" in capsys.readouterr().err
     assert not home.exists()
 
 
 def test_the_list_shows_what_can_be_pulled(capsys: pytest.CaptureFixture[str]) -> None:
-    assert cli.main(["models", "list"]) == cli.EXIT_OK
+    assert cli.main(["models", "list"]) == exits.EXIT_OK
 
-    assert "plait models pull smollm2-135m-instruct" in capsys.readouterr().out
+    assert "Q4_1, 98 MB; plait models pull smollm2-135m-instruct" in capsys.readouterr().out
 
 
 def test_pull_without_a_name_takes_the_configured_model(
     tiny_model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["models", "pull"]) == cli.EXIT_OK
-    assert cli.main(["models", "list"]) == cli.EXIT_OK
+    assert cli.main(["models", "pull"]) == exits.EXIT_OK
+    assert cli.main(["models", "list"]) == exits.EXIT_OK
 
-    assert "tiny  chat, gguf, context 512 tokens, MIT" in capsys.readouterr().out
+    assert "tiny  chat, gguf, 0.1 MB, context 512 tokens, MIT" in capsys.readouterr().out
 
 
 def test_pull_can_make_the_other_engines_form(
     tiny_model: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert cli.main(["models", "pull", "--engine", "mlx"]) == cli.EXIT_OK
-    assert cli.main(["models", "list"]) == cli.EXIT_OK
+    assert cli.main(["models", "pull", "--engine", "mlx"]) == exits.EXIT_OK
+    assert cli.main(["models", "list"]) == exits.EXIT_OK
 
     captured = capsys.readouterr()
     assert "tiny  chat, gguf and mlx" in captured.out
@@ -175,10 +213,10 @@ def test_verify_passes_and_then_finds_the_damage(
 ) -> None:
     cli.main(["models", "pull"])
 
-    assert cli.main(["models", "verify"]) == cli.EXIT_OK
+    assert cli.main(["models", "verify"]) == exits.EXIT_OK
     with tiny_model.open("r+b") as file:
         file.write(b"XXXX")
-    assert cli.main(["models", "verify", "tiny"]) == cli.EXIT_FAILED
+    assert cli.main(["models", "verify", "tiny"]) == exits.EXIT_FAILED
     assert "is damaged" in capsys.readouterr().err
 
 
@@ -187,8 +225,8 @@ def test_remove_deletes_and_a_second_remove_says_it_is_gone(
 ) -> None:
     cli.main(["models", "pull"])
 
-    assert cli.main(["models", "remove", "tiny"]) == cli.EXIT_OK
-    assert cli.main(["models", "remove", "tiny"]) == cli.EXIT_MODEL
+    assert cli.main(["models", "remove", "tiny"]) == exits.EXIT_OK
+    assert cli.main(["models", "remove", "tiny"]) == exits.EXIT_MODEL
     assert "not installed" in capsys.readouterr().err
 
 
@@ -198,7 +236,9 @@ def test_a_served_playground_answers_and_sigterm_ends_it_with_0() -> None:
             assert answer.status == 200
         process.send_signal(signal.SIGTERM)
 
-        assert process.wait(15) == cli.EXIT_OK
+        assert process.wait(15) == exits.EXIT_OK
+        assert process.stdout is not None
+        assert process.stdout.read().splitlines() == ["Ctrl-C stops it.", "Stopping.", "Stopped."]
 
 
 def test_the_second_start_answers_soon() -> None:
@@ -216,7 +256,7 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert process.stdout is not None
     process.stdout.close()
 
-    assert process.wait(20) == cli.EXIT_OK
+    assert process.wait(20) == exits.EXIT_OK
     assert process.stderr is not None
     assert process.stderr.read() == ""
     process.stderr.close()
@@ -232,6 +272,6 @@ def test_a_pull_stopped_by_sigterm_leaves_nothing(home: Path) -> None:
 
             process.terminate()
 
-            assert process.wait(20) == cli.EXIT_INTERRUPTED
+            assert process.wait(20) == exits.EXIT_INTERRUPTED
         request.close()
     assert [path.name for path in (home / "models").iterdir()] == [".locks"]

@@ -43,7 +43,8 @@ def test_an_argument_that_was_not_given_changes_nothing(toml: Path) -> None:
     ("line", "key", "nearest"),
     [
         ("max_token = 5", "max_token", "max_tokens"),
-        ("Port = 5", "Port", "port"),
+        ("Port = 5", "Port", "'port'"),
+        ("temperature = 5", "temperature", "docs/configuration.md"),
         ("[gateway]\nslots = 2", "gateway", "docs/configuration.md"),
     ],
 )
@@ -61,6 +62,61 @@ def test_an_unknown_key_in_the_file_names_the_nearest(
 def test_an_unknown_variable_names_the_nearest() -> None:
     with pytest.raises(ConfigError, match="PLAIT_MAX_STREAMS"):
         load_config(environ={"PLAIT_MAX_STREAM": "5"})
+
+
+def test_a_variable_unlike_any_other_gets_no_guess() -> None:
+    with pytest.raises(ConfigError, match="docs/configuration") as caught:
+        load_config(environ={"PLAIT_FOO": "5"})
+
+    assert "Did you mean" not in str(caught.value)
+
+
+def test_an_error_in_a_value_says_who_set_it(toml: Path) -> None:
+    toml.write_text("slots = 0\n")
+
+    with pytest.raises(ConfigError, match=r"slots must be at least 1.*plait\.toml sets it"):
+        load_config(toml, {})
+    with pytest.raises(ConfigError, match="PLAIT_SLOTS sets it"):
+        load_config(toml, {"PLAIT_SLOTS": "0"})
+    with pytest.raises(ConfigError, match="--port sets it"):
+        load_config(toml, {"PLAIT_SLOTS": "1"}, {"port": -1})
+
+
+def test_a_lone_string_where_a_list_belongs_is_shown_as_a_list(toml: Path) -> None:
+    toml.write_text('allowed_hosts = "a.example"\n')
+    with pytest.raises(ConfigError, match=r'Write allowed_hosts = \["a.example"\]'):
+        load_config(toml, {})
+
+    toml.write_text('tokens = "secret"\n')
+    with pytest.raises(ConfigError, match=r'Write tokens = \["…"\]'):
+        load_config(toml, {})
+
+
+ORIGINS = (
+    "https://app.example",
+    "http://10.0.0.1:8080",
+    "http://[::1]:3000",
+    "chrome-extension://abcdef",
+)
+
+
+def test_origins_as_browsers_send_them_are_accepted() -> None:
+    assert Config(allowed_origins=ORIGINS).allowed_origins == ORIGINS
+
+
+@pytest.mark.parametrize(
+    "origin",
+    ["*", "app.example", "https://app.example/", "https://App.example", "https://", "null"],
+)
+def test_an_origin_no_browser_sends_is_refused(origin: str) -> None:
+    with pytest.raises(ConfigError, match="scheme://host"):
+        Config(allowed_origins=(origin,))
+
+
+@pytest.mark.parametrize("host", ["a..b", "http://a.example", "a.example:80", "a b", "-a", "[::1"])
+def test_what_cannot_be_a_hosts_name_is_refused_as_such(host: str) -> None:
+    with pytest.raises(ConfigError, match="address or a host's name"):
+        Config(host=host, tokens=("t",))
 
 
 def test_kubernetes_service_variables_are_no_settings() -> None:

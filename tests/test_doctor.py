@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from plait import cli, doctor
+from plait import cli, doctor, exits
 from plait.models import ModelStore
 from tests.models.tiny import write_gguf
 
@@ -61,11 +61,15 @@ def test_a_wrong_setting_is_a_finding_and_comes_first(tmp_path: Path) -> None:
     assert "plait serve" not in report.next_steps
 
 
-def test_a_taken_port_is_noted(tmp_path: Path) -> None:
+def test_a_taken_port_is_the_next_thing_to_mend(tmp_path: Path) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         (tmp_path / "plait.toml").write_text(f"port = {taken.getsockname()[1]}")
 
-        assert "is taken" in finding(doctor.examine(), "port").detail
+        report = doctor.examine()
+
+    assert "is taken" in finding(report, "port").detail
+    assert any("plait serve --port 0" in step for step in report.next_steps)
+    assert "plait serve" not in report.next_steps
 
 
 def test_engines_are_found_without_importing_them() -> None:
@@ -92,4 +96,4 @@ def test_the_json_report_says_what_the_text_says(capsys: pytest.CaptureFixture[s
 def test_an_unhealthy_machine_exits_with_1(tmp_path: Path) -> None:
     (tmp_path / "plait.toml").write_text("port = 'x'")
 
-    assert cli.main(["doctor"]) == cli.EXIT_FAILED
+    assert cli.main(["doctor"]) == exits.EXIT_FAILED

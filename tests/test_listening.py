@@ -41,6 +41,7 @@ def test_an_address_of_another_machine_cannot_be_bound(host: str) -> None:
         ("0.0.0.0", "http://127.0.0.1:8760/"),
         ("::", "http://[::1]:8760/"),
         ("::1", "http://[::1]:8760/"),
+        ("[::1]", "http://[::1]:8760/"),
         ("plait.example", "http://plait.example:8760/"),
     ],
 )

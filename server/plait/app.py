@@ -15,7 +15,7 @@ import secrets
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Generator
+from collections.abc import AsyncIterator, Callable, Generator
 from typing import TYPE_CHECKING
 
 import structlog
@@ -45,6 +45,8 @@ PING_SECONDS = 10
 LAG_SAMPLE_SECONDS = 0.1
 ENGINE_CLOSE_SECONDS = 3.0
 BACKLOG = 128  # accepted at one go, with everybody else waiting
+
+Say = Callable[[str], None]  # one line to the operator's terminal
 
 log = structlog.get_logger("plait.app")
 
@@ -139,6 +141,15 @@ class Gateway:
                     session.abandon()
         log.info("drain.finished", sessions=len(self._sessions))
 
+    def stopping(self) -> str:
+        """What a stop now would mean to the operator who asked for it."""
+        running = sum(session.running for session in self._sessions)
+        if not running:
+            return "Stopping."
+        streams = "1 stream has" if running == 1 else f"{running} streams have"
+        grace = f"{self._config.drain_seconds:g} s"
+        return f"Stopping: {streams} up to {grace}; press Ctrl-C again to stop now."
+
     def hurry(self) -> None:
         """The grace of a drain under way is over now."""
         if self._grace is not None:
@@ -220,14 +231,29 @@ class PlaitServer(uvicorn.Server):
         yield
 
 
-def serve(config: Config, model: InstalledModel | None, listening: socket.socket) -> int:
-    """Serve until SIGTERM or SIGINT; a second one ends the grace. Returns the exit status."""
+def serve(
+    config: Config,
+    model: InstalledModel | None,
+    listening: socket.socket,
+    say: Callable[[str], None],
+) -> int:
+    """Serve until SIGTERM or SIGINT; a second one ends the grace. Returns the exit status.
+
+    `say` tells the operator, in words, that the server stops and that it has stopped.
+    """
     logs.configure(config.log_level)
     allow_connections(config.max_connections)
-    return asyncio.run(_serve(config, model, listening))
+    code = asyncio.run(_serve(config, model, listening, say))
+    say("Stopped.")
+    return code
 
 
-async def _serve(config: Config, model: InstalledModel | None, listening: socket.socket) -> int:
+async def _serve(
+    config: Config,
+    model: InstalledModel | None,
+    listening: socket.socket,
+    say: Callable[[str], None],
+) -> int:
     gateway = Gateway(config, [chat_spec(config, model)])
     port = listening.getsockname()[1]
     perimeter = Perimeter.build(
@@ -255,6 +281,8 @@ async def _serve(config: Config, model: InstalledModel | None, listening: socket
     def stop() -> None:
         if asked.is_set():
             gateway.hurry()
+        else:
+            say(gateway.stopping())
         asked.set()
 
     for number in (signal.SIGTERM, signal.SIGINT):

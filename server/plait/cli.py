@@ -9,52 +9,46 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait import __version__
 from plait.config import Config, ConfigError, load_config
+from plait.exits import (
+    EXIT_CODES,
+    EXIT_FAILED,
+    EXIT_INTERRUPTED,
+    EXIT_MODEL,
+    EXIT_OK,
+    EXIT_PORT,
+    EXIT_USAGE,
+)
+from plait.installation import engine_missing
 from plait.listening import PortUnavailable, bind, listen, playground_url
+from plait.terminal import fail, say
 
 if TYPE_CHECKING:
-    from plait.models import InstalledModel, ModelStore
-    from plait.models.store import Engine
-
-EXIT_OK = 0
-EXIT_FAILED = 1
-EXIT_USAGE = 2  # argparse's own
-EXIT_MODEL = 3
-EXIT_PORT = 4
-EXIT_INTERRUPTED = 130
-
-EXIT_CODES = """exit codes:
-  0    done, or the server was stopped in order
-  1    a check failed (doctor, verify, bench), or the server failed
-  2    wrong usage or configuration
-  3    the model is not available
-  4    the address cannot be listened on
-  130  interrupted
-"""
+    from plait.models import InstalledModel
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; returns its exit code (see EXIT_CODES)."""
+    """Run one command; returns its exit code (see `exits`)."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     parsed = _parser(with_bench=arguments[:1] == ["bench"]).parse_args(arguments)
     run: Callable[[argparse.Namespace], int] = parsed.run
     try:
         return _with_model_errors(run, parsed)
     except ConfigError as error:
-        return _fail(str(error), EXIT_USAGE)
+        return fail(str(error), EXIT_USAGE)
     except PortUnavailable as error:
-        return _fail(str(error), EXIT_PORT)
+        return fail(str(error), EXIT_PORT)
     except KeyboardInterrupt:
-        return _fail("interrupted; nothing half-made was left behind.", EXIT_INTERRUPTED)
+        return fail("interrupted; nothing half-made was left behind.", EXIT_INTERRUPTED)
     except BrokenPipeError:  # `plait models list | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
@@ -66,17 +60,7 @@ def _with_model_errors(run: Callable[[argparse.Namespace], int], parsed: argpars
     try:
         return run(parsed)
     except StoreError as error:
-        return _fail(str(error), EXIT_MODEL)
-
-
-def _fail(message: str, code: int) -> int:
-    sys.stderr.write(f"plait: {message}\n")
-    return code
-
-
-def _say(text: str) -> None:
-    sys.stdout.write(f"{text}\n")
-    sys.stdout.flush()
+        return fail(str(error), EXIT_MODEL)
 
 
 # --- arguments -------------------------------------------------------------------------------
@@ -90,7 +74,8 @@ def _parser(*, with_bench: bool) -> argparse.ArgumentParser:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("--version", action="version", version=f"plait {__version__}")
-    commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    parser.set_defaults(run=partial(_help, parser))
+    commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_serve(commands)
     _add_models(commands)
     if with_bench:
@@ -104,6 +89,12 @@ def _parser(*, with_bench: bool) -> argparse.ArgumentParser:
     _add_config(doctor)
     doctor.set_defaults(run=_doctor)
     return parser
+
+
+def _help(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:
+    """A command that lacks its sub-command: show what there is to choose from."""
+    parser.print_help(sys.stderr)
+    return EXIT_USAGE
 
 
 def _add_config(parser: argparse.ArgumentParser) -> None:
@@ -122,18 +113,24 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         choices=("llamacpp", "mlx", "scripted"),
         help="engine behind chat (default: mlx on Apple Silicon, else llamacpp)",
     )
+    serve.add_argument(
+        "--chat-model",
+        metavar="NAME",
+        help="catalogue name, hf:org/name[/file.gguf] or a local path",
+    )
     serve.add_argument("--no-open", action="store_true", help="do not open the browser")
     serve.set_defaults(run=_serve)
 
 
 def _add_models(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     models = commands.add_parser("models", help="list, pull, verify and remove models")
-    actions = models.add_subparsers(title="actions", metavar="ACTION", required=True)
-    for name, run, about in (
-        ("list", _models_list, "show the catalogue and what is installed"),
-        ("pull", _models_pull, "fetch and convert a model (default: the configured one)"),
-        ("verify", _models_verify, "read every byte again (default: all installed models)"),
-        ("remove", _models_remove, "delete a model from the disk"),
+    models.set_defaults(run=partial(_help, models))
+    actions = models.add_subparsers(title="actions", metavar="ACTION")
+    for name, function, about in (
+        ("list", "list_models", "show the catalogue and what is installed"),
+        ("pull", "pull", "fetch and convert a model (default: the configured one)"),
+        ("verify", "verify", "read every byte again (default: all installed models)"),
+        ("remove", "remove", "delete a model from the disk"),
     ):
         action = actions.add_parser(name, help=about)
         _add_config(action)
@@ -141,10 +138,10 @@ def _add_models(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
             action.add_argument("name", nargs=None if name == "remove" else "?", help="model name")
         if name == "pull":
             action.add_argument("--engine", choices=("llamacpp", "mlx"), help="form to make")
-        action.set_defaults(run=run)
+        action.set_defaults(run=partial(_models, function))
 
 
-# --- serve -----------------------------------------------------------------------------------
+# --- the commands ----------------------------------------------------------------------------
 
 
 def _serve(parsed: argparse.Namespace) -> int:
@@ -154,123 +151,55 @@ def _serve(parsed: argparse.Namespace) -> int:
             "host": parsed.host,
             "port": parsed.port,
             "chat_engine": parsed.chat_engine,
+            "chat_model": parsed.chat_model,
         },
     )
-    with bind(
-        config.host, config.port
-    ) as listening:  # before the download: a taken port is said at once
+    if missing := engine_missing(config.chat_engine):
+        what = f"the engine {config.chat_engine} cannot run here: {missing.reason}."
+        return fail(f"{what} Run: {missing.next_step}", EXIT_MODEL)
+    # Before the download: a taken port is said at once.
+    with bind(config.host, config.port) as listening:
         model = _ensure_model(config)
         if model is not None and config.context_tokens > model.context_limit:
             config = replace(config, context_tokens=model.context_limit)
-            _say(f"{model.name} has a context of {model.context_limit} tokens; slots get that.")
+            say(f"{model.name} has a context of {model.context_limit} tokens; slots get that.")
         listen(listening, config.host, config.port)
         url = playground_url(config.host, listening.getsockname()[1])
-        _say(f"Plait serves {model.name if model else 'the scripted engine'} at {url}")
+        say(f"Plait serves {model.name if model else 'the scripted engine'} at {url}")
+        say("Ctrl-C stops it.")
         if not parsed.no_open and sys.stdout.isatty():
             import webbrowser
 
             webbrowser.open(url)  # the socket listens already, so the page only waits a moment
         from plait import app
 
-        return app.serve(config, model, listening)
+        return app.serve(config, model, listening, _say_if_heard)
+
+
+def _say_if_heard(text: str) -> None:
+    """Who reads our stdout may have left long ago; a server does not end for that."""
+    with suppress(OSError):
+        say(text)
 
 
 def _ensure_model(config: Config) -> InstalledModel | None:
     if config.chat_engine == "scripted":
         return None
-    return _pull(_store(), config.chat_model, config.chat_engine)
+    from plait import model_commands
+
+    return model_commands.pull_model(config.chat_model, config.chat_engine)
 
 
-# --- models ----------------------------------------------------------------------------------
+def _models(function: str, parsed: argparse.Namespace) -> int:
+    from plait import model_commands
 
-
-def _store() -> ModelStore:
-    from plait.models import ModelStore
-
-    return ModelStore()
-
-
-def _pull(store: ModelStore, name: str, engine: Engine) -> InstalledModel:
-    from plait.terminal import progress_display
-
-    with _sigterm_interrupts(), progress_display(name) as progress:
-        return store.ensure(name, engine, progress)
-
-
-@contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """Let SIGTERM unwind like Ctrl-C, so that a stopped pull cleans up behind itself."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
-
-
-def _models_list(parsed: argparse.Namespace) -> int:
-    from plait.models.catalogue import STARTERS
-
-    load_config(parsed.config)
-    installed = {model.name: model for model in _store().installed()}
-    for name in sorted({*STARTERS, *installed}):
-        model = installed.get(name)
-        if model is None:
-            megabytes = STARTERS[name].file_bytes / 1e6
-            _say(f"{name}  not installed ({megabytes:.0f} MB; plait models pull {name})")
-            continue
-        forms = " and ".join(
-            form for form, path in (("gguf", model.gguf), ("mlx", model.mlx)) if path is not None
-        )
-        _say(
-            f"{name}  {model.method}, {forms}, context {model.context_limit} tokens,"
-            f" {model.licence}, in {model.directory}"
-        )
-    return EXIT_OK
-
-
-def _models_pull(parsed: argparse.Namespace) -> int:
-    config = load_config(parsed.config)
-    name = parsed.name or config.chat_model
-    configured: Engine = "mlx" if config.chat_engine == "mlx" else "llamacpp"
-    model = _pull(_store(), name, parsed.engine or configured)
-    _say(f"{model.name} is installed in {model.directory}")
-    return EXIT_OK
-
-
-def _models_verify(parsed: argparse.Namespace) -> int:
-    from plait.models.errors import ModelDamaged
-    from plait.terminal import progress_display
-
-    load_config(parsed.config)
-    store = _store()
-    names = [parsed.name] if parsed.name else [model.name for model in store.installed()]
-    if not names:
-        _say("No model is installed. Run plait models pull.")
-    code = EXIT_OK
-    for name in names:
-        try:
-            with progress_display(name) as progress:
-                store.verify(name, progress)
-            _say(f"{name} is intact")
-        except ModelDamaged as error:
-            code = _fail(str(error), EXIT_FAILED)
-    return code
-
-
-def _models_remove(parsed: argparse.Namespace) -> int:
-    load_config(parsed.config)
-    freed = _store().remove(parsed.name)
-    _say(f"{parsed.name} is removed; {freed / 1e6:.0f} MB are free again")
-    return EXIT_OK
+    run: Callable[[argparse.Namespace], int] = getattr(model_commands, function)
+    return run(parsed)
 
 
 def _doctor(parsed: argparse.Namespace) -> int:
     from plait import doctor
 
     report = doctor.examine(parsed.config)
-    _say(report.as_json() if parsed.json else report.as_text())
+    say(report.as_json() if parsed.json else report.as_text())
     return EXIT_OK if report.healthy else EXIT_FAILED

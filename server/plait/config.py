@@ -8,9 +8,7 @@ never this object. Does NOT know: sockets, models, what any setting is used for.
 
 from __future__ import annotations
 
-import difflib
-import ipaddress
-import math
+import json
 import os
 import platform
 import sys
@@ -19,6 +17,15 @@ from collections.abc import Iterable, Mapping
 from dataclasses import MISSING, Field, dataclass, field, fields
 from pathlib import Path
 from typing import Any, Final, Literal
+
+from plait.config_checks import (
+    ConfigError as ConfigError,
+    check_bounds,
+    check_host,
+    check_origins,
+    is_loopback as is_loopback,
+    nearest,
+)
 
 ChatEngine = Literal["llamacpp", "mlx", "scripted"]
 LogLevel = Literal["debug", "info", "warning", "error"]
@@ -32,17 +39,6 @@ FOREIGN_ENV = ("PLAIT_SERVICE_", "PLAIT_PORT_", "PLAIT_TEST_")
 
 MIB = 1024 * 1024
 KIB = 1024
-
-
-class ConfigError(ValueError):
-    """A setting is unknown, has the wrong type or is out of bounds.
-
-    `key` names the setting as the operator wrote it (file key or environment variable).
-    """
-
-    def __init__(self, message: str, key: str | None = None) -> None:
-        super().__init__(message)
-        self.key = key
 
 
 def default_chat_engine() -> ChatEngine:
@@ -129,7 +125,11 @@ class Config:
         high=64 * MIB,
     )
     opens_per_second: float = _setting(
-        100.0, "Opens and cancels per second and connection; a flood closes 4429.", low=1, high=1e6
+        100.0,
+        "Opens per second and connection, twice that in a burst; more are `rejected rate_limited`."
+        " Opens, cancels, pings and faulty messages at 20 times the rate close 4429.",
+        low=1,
+        high=1e6,
     )
     drain_seconds: float = _setting(
         10.0, "Grace for running streams after SIGTERM.", low=0, high=600
@@ -142,7 +142,9 @@ class Config:
 
     def __post_init__(self) -> None:
         for spec in fields(self):
-            _check_bounds(spec, getattr(self, spec.name))
+            check_bounds(spec, getattr(self, spec.name))
+        check_host(self.host)
+        check_origins(self.allowed_origins)
         if not self.tokens and not is_loopback(self.host):
             raise ConfigError(
                 f"host {self.host!r} is reachable from other machines and no token is set. Set"
@@ -152,16 +154,6 @@ class Config:
 
 
 SPECS: Final[dict[str, Field[Any]]] = {spec.name: spec for spec in fields(Config)}
-
-
-def is_loopback(host: str) -> bool:
-    """Whether `host` (an address or `localhost`) is reachable from this machine only."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
 
 
 def load_config(
@@ -176,15 +168,24 @@ def load_config(
     Raises ConfigError naming the key and the nearest known key.
     """
     environ = os.environ if environ is None else environ
-    values = _from_file(_find_file(file, environ))
-    values |= _from_environment(environ)
+    file = _find_file(file, environ)
+    values = _from_file(file)
+    sources = dict.fromkeys(values, str(file))
+    values |= (from_environment := _from_environment(environ))
+    sources |= {name: env_name(name) for name in from_environment}
     for name, value in (arguments or {}).items():
         if value is not None:
-            values[name] = _typed(name, value, shown=f"--{name.replace('_', '-')}")
+            sources[name] = f"--{name.replace('_', '-')}"
+            values[name] = _typed(name, value, shown=sources[name])
     extra_token = environ.get("PLAIT_TOKEN", "").strip()
     if extra_token:
         values["tokens"] = (*values.get("tokens", ()), extra_token)
-    return Config(**values)
+    try:
+        return Config(**values)
+    except ConfigError as error:
+        if error.key not in sources:
+            raise
+        raise ConfigError(f"{error} ({sources[error.key]} sets it.)", key=error.key) from None
 
 
 def _find_file(file: Path | None, environ: Mapping[str, str]) -> Path | None:
@@ -265,25 +266,11 @@ def _typed(name: str, value: object, shown: str) -> object:
     elif type(value) is kind:  # not isinstance: true is no port
         return value
     written = "…" if name == "tokens" else repr(value)
-    raise ConfigError(f"{shown} must be {_KIND_WORDS[kind]}, not {written}.", key=name)
-
-
-def _check_bounds(spec: Field[Any], value: Any) -> None:
-    low, high, choices = (spec.metadata[part] for part in ("low", "high", "choices"))
-    if choices and value not in choices:
-        raise ConfigError(
-            f"{spec.name} must be one of {', '.join(choices)}, not {value!r}."
-            + _nearest(str(value), choices),
-            key=spec.name,
-        )
-    if isinstance(value, float) and not math.isfinite(value):
-        raise ConfigError(f"{spec.name} must be a finite number, not {value}.", key=spec.name)
-    if low is not None and value < low:
-        raise ConfigError(f"{spec.name} must be at least {low:g}, not {value}.", key=spec.name)
-    if high is not None and value > high:
-        raise ConfigError(f"{spec.name} must be at most {high:.0f}, not {value}.", key=spec.name)
-    if isinstance(value, str) and not value:
-        raise ConfigError(f"{spec.name} must not be empty.", key=spec.name)
+    hint = ""
+    if kind is tuple and isinstance(value, str):
+        quoted = '"…"' if name == "tokens" else json.dumps(value, ensure_ascii=False)
+        hint = f" Write {name} = [{quoted}]."
+    raise ConfigError(f"{shown} must be {_KIND_WORDS[kind]}, not {written}.{hint}", key=name)
 
 
 def _default(name: str) -> Any:
@@ -295,10 +282,8 @@ def _default(name: str) -> Any:
 
 def _unknown(key: str, known: Iterable[str], where: str) -> ConfigError:
     known = tuple(known)
-    hint = _nearest(key, known) or " docs/configuration.md lists them all."
+    # What all names of the environment begin with must not make any two of them alike.
+    prefix = ENV_PREFIX if key.startswith(ENV_PREFIX) else ""
+    hint = nearest(key.removeprefix(prefix), (name.removeprefix(prefix) for name in known))
+    hint = hint.replace("'", f"'{prefix}", 1) or " docs/configuration.md lists them all."
     return ConfigError(f"unknown setting {key!r} in {where}.{hint}", key=key)
-
-
-def _nearest(word: str, known: Iterable[str]) -> str:
-    close = difflib.get_close_matches(word, tuple(known), n=1, cutoff=0.5)
-    return f" Did you mean {close[0]!r}?" if close else ""

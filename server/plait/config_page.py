@@ -11,6 +11,13 @@ from typing import Any
 
 from plait.config import SPECS, env_name
 
+EXAMPLE = (
+    'chat_model = "hf:org/name/file.gguf"  # or "./model.gguf"',
+    "slots = 2",
+    "context_tokens = 8192",
+    'allowed_origins = ["https://app.example"]',
+)
+
 
 def markdown() -> str:
     """docs/configuration.md: every setting with its default, bounds and meaning."""
@@ -24,6 +31,11 @@ def markdown() -> str:
         "The TOML file has one flat table of the keys below. Lists in the environment are separated"
         " by commas.",
         "An unknown key or a wrong type stops the start and names the nearest key.",
+        "`plait.toml` is read from the directory in which `plait` is started, if it is there:",
+        "",
+        "```toml",
+        *EXAMPLE,
+        "```",
         "",
         "| key | default | bounds | environment | meaning |",
         "|---|---|---|---|---|",

@@ -8,7 +8,6 @@ Does NOT know: how engines are loaded, what the server does.
 from __future__ import annotations
 
 import ctypes.util
-import importlib.util
 import json
 import os
 import platform
@@ -22,6 +21,7 @@ from typing import Literal
 import psutil
 
 from plait.config import Config, ConfigError, load_config
+from plait.installation import ENGINE_PACKAGES, engine_missing, is_importable, program_name
 from plait.listening import PortUnavailable, bind, listen, playground_url
 from plait.models import ModelDamaged, ModelStore, StoreError
 from plait.models.store import default_root
@@ -31,11 +31,6 @@ Status = Literal["ok", "note", "fail"]
 GB = 1e9
 _LEAST_MEMORY_BYTES = 2 * GB  # the starter model with 4 slots takes about half of it
 _LEAST_DISK_BYTES = 1 * GB
-# engine → (importable module, distribution) pairs
-_ENGINES = {
-    "llamacpp": (("xllamacpp", "xllamacpp"),),
-    "mlx": (("mlx", "mlx"), ("mlx_lm", "mlx-lm")),
-}
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox")
 _MAC_BROWSERS = ("Google Chrome", "Chromium", "Safari", "Firefox")
 
@@ -64,7 +59,12 @@ class Report:
         """What to do, the urgent first; ends with the command that starts the server."""
         ranked = sorted(self.findings, key=lambda finding: finding.status != "fail")
         steps = [finding.next_step for finding in ranked if finding.next_step]
-        return [*steps, "plait serve"] if self.healthy else steps
+        return [*steps, f"{program_name()} serve"] if self._ready else steps
+
+    @property
+    def _ready(self) -> bool:
+        """Whether `plait serve`, as it is configured, would start now."""
+        return self.healthy and all(f.status == "ok" for f in self.findings if f.subject == "port")
 
     def as_json(self) -> str:
         findings = [asdict(finding) for finding in self.findings]
@@ -85,7 +85,7 @@ def examine(config_file: Path | None = None) -> Report:
         (
             *_machine(),
             config_finding,
-            *(_engine(name, config.chat_engine) for name in _ENGINES),
+            *(_engine(name, config.chat_engine) for name in ENGINE_PACKAGES),
             *_openblas(config.chat_engine),
             *_models(store, config),
             _disk(),
@@ -124,23 +124,17 @@ def _configuration(file: Path | None) -> tuple[Config, Finding]:
 
 def _engine(name: str, configured: str) -> Finding:
     subject = f"engine {name}"
-    missing = [dist for module, dist in _ENGINES[name] if not _is_importable(module)]
-    if not missing:
-        versions = [f"{dist} {metadata.version(dist)}" for _, dist in _ENGINES[name]]
+    missing = engine_missing(name)
+    if missing is None:
+        versions = [f"{dist} {metadata.version(dist)}" for _, dist in ENGINE_PACKAGES[name]]
         return Finding(subject, "ok", ", ".join(versions))
-    detail = f"{' and '.join(missing)} not installed"
     if name != configured:
-        return Finding(subject, "note", f"{detail} (not needed)")
-    step = f"{sys.executable} -m pip install 'plait[{name}]', or set another chat_engine"
-    return Finding(subject, "fail", detail, step)
-
-
-def _is_importable(module: str) -> bool:
-    return importlib.util.find_spec(module) is not None
+        return Finding(subject, "note", f"{missing.reason} (not needed)")
+    return Finding(subject, "fail", missing.reason, missing.next_step)
 
 
 def _openblas(configured: str) -> tuple[Finding, ...]:
-    if not sys.platform.startswith("linux") or not _is_importable("mlx"):
+    if not sys.platform.startswith("linux") or not is_importable("mlx"):
         return ()
     found = ctypes.util.find_library("openblas")
     if found is not None:
@@ -155,7 +149,7 @@ def _models(store: ModelStore, config: Config) -> tuple[Finding, ...]:
     findings = [_verified(store, model.name) for model in installed]
     wanted = config.chat_model
     if config.chat_engine != "scripted" and store.find(wanted) is None:
-        step = f"plait models pull {wanted} (plait serve does it too)"
+        step = f"{program_name()} models pull {wanted} (serve does it too)"
         findings.append(Finding(f"model {wanted}", "note", "not installed", step))
     return tuple(findings)
 
@@ -187,7 +181,7 @@ def _port(config: Config) -> Finding:
             listen(listening, config.host, config.port)
             port = listening.getsockname()[1]
     except PortUnavailable as error:
-        return Finding("port", "note", str(error))
+        return Finding("port", "note", error.message, error.next_step)
     return Finding(
         "port", "ok", f"free; the playground will be {playground_url(config.host, port)}"
     )

@@ -9,13 +9,24 @@ from __future__ import annotations
 import errno
 import socket
 
+from plait.installation import program_name
+
 
 class PortUnavailable(Exception):
-    """The address cannot be listened on; the message says what to do."""
+    """The address cannot be listened on. `next_step` is one sentence; str() holds both."""
+
+    def __init__(self, message: str, next_step: str) -> None:
+        super().__init__(message, next_step)
+        self.message = message
+        self.next_step = next_step
+
+    def __str__(self) -> str:
+        return f"{self.message} {self.next_step}"
 
 
 def playground_url(host: str, port: int) -> str:
     """Where a browser on this machine finds the playground."""
+    host = host.strip("[]")
     wildcard = {"0.0.0.0": "127.0.0.1", "::": "[::1]"}
     shown = wildcard.get(host, f"[{host}]" if ":" in host else host)
     return f"http://{shown}:{port}/"
@@ -24,6 +35,7 @@ def playground_url(host: str, port: int) -> str:
 def bind(host: str, port: int) -> socket.socket:
     """A bound socket that does not listen yet. Raises PortUnavailable."""
     try:
+        host = host.strip("[]")  # of an IPv6 address, as a URL has them
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
@@ -53,14 +65,16 @@ def _unavailable(host: str, port: int, error: OSError | UnicodeError) -> PortUna
     number = getattr(error, "errno", None)
     if number == errno.EADDRINUSE:
         return PortUnavailable(
-            f"port {port} on {host} is taken, perhaps by another plait. Stop that"
-            " program, or choose another port: plait serve --port 0 takes a free one."
+            f"port {port} on {host} is taken, perhaps by another plait.",
+            f"Stop that program, or take a free port: {program_name()} serve --port 0",
         )
     if number == errno.EACCES:
         return PortUnavailable(
-            f"this user may not listen on {where}. Choose a port above 1023 with --port."
+            f"this user may not listen on {where}.",
+            f"Choose a port above 1023: {program_name()} serve --port 8760",
         )
     reason = getattr(error, "strerror", None) or error
     return PortUnavailable(
-        f"cannot listen on {where} ({reason}). Use an address of this machine with --host."
+        f"cannot listen on {where} ({reason}).",
+        f"Use an address of this machine: {program_name()} serve --host 127.0.0.1",
     )

@@ -1,7 +1,7 @@
-"""What the command line shows while it works: a progress bar on a terminal, plain lines elsewhere.
+"""What the command line shows: results, errors, and progress (a bar, or plain lines in a log).
 
-Progress goes to stderr, so that stdout holds results only. rich is imported with the first bar, not
-before: most commands never need it. Does NOT know: what makes progress.
+Progress and errors go to stderr, so that stdout holds results only. rich is imported with the first
+bar, not before: most commands never need it. Does NOT know: what makes progress.
 """
 
 from __future__ import annotations
@@ -24,6 +24,18 @@ PHASES = {
     "wait": "Waiting for another plait that is installing",
 }
 _PLAIN_STEP_PERCENT = 25
+
+
+def say(text: str) -> None:
+    """One result, at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def fail(message: str, code: int) -> int:
+    """Say what went wrong and what to do; returns the exit code."""
+    sys.stderr.write(f"plait: {message}\n")
+    return code
 
 
 @contextmanager

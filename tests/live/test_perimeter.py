@@ -46,6 +46,13 @@ async def test_a_handshake_is_refused_before_accepting(
     assert "ERROR" not in server.output  # a peer's fault, not ours
 
 
+def test_a_plain_request_for_the_socket_is_told_what_it_is(server: LiveServer) -> None:
+    status, text = server.get("/v1/ws")
+
+    assert status == 426
+    assert "connect with the subprotocol plait.v1" in text
+
+
 async def test_the_playgrounds_own_origin_may_connect(server: LiveServer) -> None:
     async with peer(server.ws_url, origin=server.url):
         pass

@@ -100,9 +100,11 @@ async def test_a_second_signal_ends_the_grace_but_not_the_manners() -> None:
             await client.hear_until("item")
             server.process.send_signal(signal.SIGTERM)
             await client.hear_until("goaway")
+            server.wait_for_line("1 stream has up to 60 s; press Ctrl-C again to stop now")
             code = asyncio.create_task(asyncio.to_thread(server.stop))
             assert (await client.hear_until("cancelled", 1))["by"] == "shutdown"
             assert await code == 0
+        server.wait_for_line(r"^Stopped\.$")
 
 
 async def test_no_worker_outlives_the_server_not_even_when_it_is_killed(

@@ -14,6 +14,7 @@ import signal
 import sys
 from collections.abc import AsyncIterator, Callable, Coroutine, Iterator, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +31,7 @@ from plait.errors import PlaitError
 
 EXIT_OK = 0
 EXIT_FAILED = 1
+EXIT_USAGE = 2
 ENGINES = ("llamacpp", "mlx", "scripted")
 CONTEXT_TOKENS = 2048
 LEVELS = (1, 4, 8)
@@ -50,7 +52,8 @@ class _Findings:
 def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `bench` and its sub-commands to the command line."""
     bench = commands.add_parser("bench", help="measure cancel latency and throughput")
-    kinds = bench.add_subparsers(title="benchmarks", metavar="BENCHMARK", required=True)
+    bench.set_defaults(run=partial(_help, bench))
+    kinds = bench.add_subparsers(title="benchmarks", metavar="BENCHMARK")
     cancel = kinds.add_parser("cancel", help="how soon a cancelled stream's work stops")
     _add_common(cancel)
     cancel.add_argument("--url", help="a running server (http://host:port) instead of an own one")
@@ -73,6 +76,11 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
         "--levels", type=_positive, nargs="+", default=LEVELS, help="streams (default: 1 4 8)"
     )
     chat.set_defaults(run=_chat)
+
+
+def _help(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:
+    parser.print_help(sys.stderr)
+    return EXIT_USAGE
 
 
 def _add_common(parser: argparse.ArgumentParser) -> None:

@@ -84,6 +84,7 @@ class Pages:
             Route("/healthz", self._healthz),
             Route("/readyz", self._readyz),
             Route("/metrics", self._metrics),
+            Route("/v1/ws", self._no_websocket),
             Mount("/static/playground", StaticFiles(directory=self._web / "playground")),
             Mount("/static/sdk", StaticFiles(directory=self._web / "sdk")),
         ]
@@ -106,6 +107,10 @@ class Pages:
         ready = all(state == "ready" for state in states.values())
         body = {"ready": ready, "models": states}
         return JSONResponse(body, status_code=200 if ready else 503)
+
+    async def _no_websocket(self, request: Request) -> Response:
+        text = "This is a WebSocket endpoint: connect with the subprotocol plait.v1.\n"
+        return PlainTextResponse(text, status_code=426, headers={"upgrade": "websocket"})
 
     async def _metrics(self, request: Request) -> Response:
         if not self._perimeter.token_allowed(bearer(request.headers.get("authorization"))):

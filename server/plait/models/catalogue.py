@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Final, Literal
 
+from plait.installation import program_name
 from plait.models.errors import SourceUnavailable, UnknownModel
 
 Method = Literal["chat"]
@@ -43,6 +44,10 @@ class Starter:
     @property
     def description(self) -> str:
         return f"pypi:{self.requirement}/{self.member}"
+
+    @property
+    def quantization(self) -> str:
+        return quantization(self.member)
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,6 +112,15 @@ STARTERS: Final[Mapping[str, Starter]] = {
 _HUB = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(?:/(?P<file>[\w./-]+\.gguf))?")
 
 
+_QUANTIZATION = re.compile(r"(?:^|[._-])(I?Q\d\w*|MXFP4|BF16|F16|F32)$", re.IGNORECASE)
+
+
+def quantization(gguf_name: str) -> str:
+    """`Q4_1` of `…/Some-Model.Q4_1.gguf`; empty where the name does not say."""
+    match = _QUANTIZATION.search(gguf_name.removesuffix(".gguf").rsplit("/", 1)[-1])
+    return match[1].upper() if match else ""
+
+
 def resolve(configured: str, starters: Mapping[str, Starter] = STARTERS) -> Source:
     """Read a configured name. Raises UnknownModel (with the nearest known name) or
     SourceUnavailable when a local path does not exist."""
@@ -140,6 +154,6 @@ def _resolve_path(configured: str) -> LocalModel:
         raise SourceUnavailable(
             f"There is no model at {path}.",
             "Name an existing GGUF file or MLX directory, or a model of the catalogue"
-            " (plait models list).",
+            f" ({program_name()} models list).",
         )
     return LocalModel(path)

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from plait.installation import program_name
 from plait.models.errors import ModelDamaged
 
 _MAGIC = b"GGUF"
@@ -56,7 +57,7 @@ class GgufFile:
 def damaged(path: Path, why: str) -> ModelDamaged:
     return ModelDamaged(
         f"{path.name} is not a usable GGUF file: {why}.",
-        "Fetch it again (plait models remove NAME, then plait models pull NAME).",
+        f"Fetch it again ({program_name()} models remove NAME, then pull NAME).",
     )
 
 

@@ -15,6 +15,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any, Final
 
+from plait.installation import program_name
 from plait.models.errors import ModelDamaged
 
 FILE_NAME: Final = "manifest.json"
@@ -61,8 +62,8 @@ class Manifest:
                 raise ModelDamaged(
                     f"{entry.path} of {self.name} is damaged: SHA-256 {actual}, expected"
                     f" {entry.sha256}.",
-                    f"Run `plait models remove {self.configured}`, then"
-                    f" `plait models pull {self.configured}`.",
+                    f"Run `{program_name()} models remove {self.configured}`, then"
+                    f" `{program_name()} models pull {self.configured}`.",
                 )
             done += entry.bytes
             progress(100 * done / total)

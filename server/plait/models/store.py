@@ -25,9 +25,18 @@ from typing import Literal
 
 from platformdirs import user_cache_dir
 
+from plait.installation import program_name
 from plait.models import install
 from plait.models.carrier import Progress
-from plait.models.catalogue import STARTERS, HubModel, LocalModel, Source, Starter, resolve
+from plait.models.catalogue import (
+    STARTERS,
+    HubModel,
+    LocalModel,
+    Source,
+    Starter,
+    quantization,
+    resolve,
+)
 from plait.models.errors import StoreError, UnknownModel, UnsupportedModel, disk_errors
 from plait.models.manifest import Manifest, read_manifest
 from plait.models.mlx_weights import Dtype
@@ -38,7 +47,8 @@ Engine = Literal["llamacpp", "mlx"]
 @dataclass(frozen=True, slots=True)
 class InstalledModel:
     """What an engine needs to load a model. `gguf` is a file, `mlx` a directory that mlx_lm loads,
-    `tokenizer` a tokenizer.json with tokenizer_config.json beside it. `context_limit` in tokens."""
+    `tokenizer` a tokenizer.json with tokenizer_config.json beside it. `context_limit` in tokens.
+    `size_bytes` of all forms; `quantization` of the GGUF as its file name has it, or empty."""
 
     name: str
     method: str
@@ -48,6 +58,8 @@ class InstalledModel:
     tokenizer: Path
     context_limit: int
     licence: str
+    size_bytes: int
+    quantization: str
 
 
 def default_root() -> Path:
@@ -110,7 +122,8 @@ class ModelStore:
 
     def verify(self, name: str, progress: Progress = silent) -> InstalledModel:
         """Read every byte again. Raises ModelDamaged, or UnknownModel when not installed."""
-        directory, manifest = self._find(name)
+        pull = f"Run `{program_name()} models pull {name}`." if name in self._starters else None
+        directory, manifest = self._find(name, pull)
         manifest.check_hashes(directory, lambda percent: progress("verify", percent))
         return _installed(directory, manifest)
 
@@ -135,13 +148,13 @@ class ModelStore:
             return [pair for pair in self._manifests() if pair[0].name == configured]
         return [pair for pair in self._manifests() if pair[1].name == name]
 
-    def _find(self, name: str) -> tuple[Path, Manifest]:
+    def _find(self, name: str, next_step: str | None = None) -> tuple[Path, Manifest]:
         for directory, manifest in self._named(name):
             return directory, manifest
         known = ", ".join(manifest.name for _, manifest in self._manifests()) or "none"
         raise UnknownModel(
             f"The model {name!r} is not installed (installed: {known}).",
-            f"Run `plait models pull {name}`.",
+            next_step or f"`{program_name()} models list` shows what there is.",
         )
 
     def _ready(self, source: Source, engine: Engine) -> InstalledModel | None:
@@ -226,6 +239,8 @@ def _installed(directory: Path, manifest: Manifest) -> InstalledModel:
         tokenizer=directory / manifest.tokenizer,
         context_limit=manifest.context_limit,
         licence=manifest.licence,
+        size_bytes=sum(entry.bytes for entry in manifest.files),
+        quantization=quantization(manifest.source),
     )
 
 

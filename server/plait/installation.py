@@ -1,0 +1,101 @@
+"""This installation of Plait: what it is called on a command line, and which engines it can run.
+
+Engines are looked for without being imported: a native library that is broken or slow to load must
+not end or delay a command that only asks. Does NOT know: configuration, what an engine does.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import platform
+import shlex
+import shutil
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+# engine → (importable module, distribution) pairs
+ENGINE_PACKAGES = {
+    "llamacpp": (("xllamacpp", "xllamacpp"),),
+    "mlx": (("mlx", "mlx"), ("mlx_lm", "mlx-lm")),
+}
+# Where the extra of that name brings the packages; pyproject.toml has the same in its markers.
+_TESTED = {
+    "llamacpp": {("Linux", "x86_64"), ("Darwin", "arm64")},
+    "mlx": {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")},
+}
+# xllamacpp has packages for these as well; nobody has tried Plait with them.
+_UNTESTED = {("Linux", "aarch64"), ("Darwin", "x86_64")}
+
+
+def program_name(argv0: str | None = None) -> str:
+    """How this very program is started again: `plait`, `.venv/bin/plait`, `python -m plait`."""
+    started = Path(sys.argv[0] if argv0 is None else argv0)
+    if started.name == "__main__.py" and started.parent.name == "plait":
+        return f"{_shown(Path(sys.executable))} -m plait"
+    found = shutil.which("plait")
+    if started.name != "plait" or (found is not None and Path(found) == started):
+        return "plait"
+    return _shown(started)
+
+
+@dataclass(frozen=True, slots=True)
+class EngineMissing:
+    """Why an engine cannot run here, and the command or sentence that helps."""
+
+    reason: str
+    next_step: str
+
+
+def engine_missing(engine: str, system: str = "", machine: str = "") -> EngineMissing | None:
+    """None when all packages of `engine` can be imported (the scripted one needs none).
+
+    `system` and `machine` as the `platform` module has them; empty means this one.
+    """
+    packages = ENGINE_PACKAGES.get(engine, ())
+    missing = [name for module, name in packages if not is_importable(module)]
+    if not missing:
+        return None
+    here = (system or platform.system(), machine or platform.machine())
+    reason = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed"
+    if here in _TESTED[engine]:
+        return EngineMissing(reason, install_command(engine))
+    reason += f"; Plait brings no {engine} engine for {here[0]} on {here[1]}"
+    return EngineMissing(reason, _way_out(here))
+
+
+def is_importable(module: str) -> bool:
+    return importlib.util.find_spec(module) is not None
+
+
+def install_command(extra: str) -> str:
+    """The command that adds an extra to this installation, a checkout or a package."""
+    command = _pip_install()
+    checkout = Path(__file__).parents[2]
+    if not (checkout / "pyproject.toml").is_file():
+        return f"{command} 'plait[{extra}]'"
+    where = "." if checkout == Path.cwd() else str(checkout)
+    return f"{command} -e '{where}[{extra}]'"
+
+
+def _pip_install() -> str:
+    pip = Path(sys.executable).parent / "pip"
+    command = _shown(pip) if pip.is_file() else f"{_shown(Path(sys.executable))} -m pip"
+    return f"{command} install"
+
+
+def _way_out(here: tuple[str, str]) -> str:
+    if here not in _UNTESTED:
+        return "docker compose up --build (it runs as linux/amd64)"
+    serve = f"{program_name()} serve --chat-engine llamacpp"
+    if is_importable("xllamacpp"):
+        return serve
+    return f"{_pip_install()} xllamacpp && {serve} (untested there)"
+
+
+def _shown(path: Path) -> str:
+    """Short where it lies below the working directory, and safe to paste into a shell."""
+    absolute = Path(os.path.abspath(path))  # keeps the links of a virtual environment
+    below = absolute.is_relative_to(Path.cwd())
+    return shlex.quote(str(absolute.relative_to(Path.cwd()) if below else absolute))
