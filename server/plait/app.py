@@ -235,7 +235,7 @@ def serve(
     config: Config,
     model: InstalledModel | None,
     listening: socket.socket,
-    say: Callable[[str], None],
+    say: Say,
 ) -> int:
     """Serve until SIGTERM or SIGINT; a second one ends the grace. Returns the exit status.
 
@@ -252,7 +252,7 @@ async def _serve(
     config: Config,
     model: InstalledModel | None,
     listening: socket.socket,
-    say: Callable[[str], None],
+    say: Say,
 ) -> int:
     gateway = Gateway(config, [chat_spec(config, model)])
     port = listening.getsockname()[1]

@@ -265,7 +265,7 @@ def _typed(name: str, value: object, shown: str) -> object:
         return float(value)  # type: ignore[arg-type]
     elif type(value) is kind:  # not isinstance: true is no port
         return value
-    written = "…" if name == "tokens" else repr(value)
+    written = "this" if name == "tokens" else repr(value)
     hint = ""
     if kind is tuple and isinstance(value, str):
         quoted = '"…"' if name == "tokens" else json.dumps(value, ensure_ascii=False)

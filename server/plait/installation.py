@@ -61,7 +61,7 @@ def engine_missing(engine: str, system: str = "", machine: str = "") -> EngineMi
     reason = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed"
     if here in _TESTED[engine]:
         return EngineMissing(reason, install_command(engine))
-    reason += f"; Plait brings no {engine} engine for {here[0]} on {here[1]}"
+    reason += f"; Plait brings no {engine} engine for {here[0]} on {here[1]}, where it is untested"
     return EngineMissing(reason, _way_out(here))
 
 
@@ -74,9 +74,9 @@ def install_command(extra: str) -> str:
     command = _pip_install()
     checkout = Path(__file__).parents[2]
     if not (checkout / "pyproject.toml").is_file():
-        return f"{command} 'plait[{extra}]'"
+        return f"{command} {shlex.quote(f'plait[{extra}]')}"
     where = "." if checkout == Path.cwd() else str(checkout)
-    return f"{command} -e '{where}[{extra}]'"
+    return f"{command} -e {shlex.quote(f'{where}[{extra}]')}"
 
 
 def _pip_install() -> str:
@@ -91,7 +91,7 @@ def _way_out(here: tuple[str, str]) -> str:
     serve = f"{program_name()} serve --chat-engine llamacpp"
     if is_importable("xllamacpp"):
         return serve
-    return f"{_pip_install()} xllamacpp && {serve} (untested there)"
+    return f"{_pip_install()} xllamacpp && {serve}"
 
 
 def _shown(path: Path) -> str:

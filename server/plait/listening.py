@@ -66,7 +66,7 @@ def _unavailable(host: str, port: int, error: OSError | UnicodeError) -> PortUna
     if number == errno.EADDRINUSE:
         return PortUnavailable(
             f"port {port} on {host} is taken, perhaps by another plait.",
-            f"Stop that program, or take a free port: {program_name()} serve --port 0",
+            f"Stop what is on port {port}, or take a free one: {program_name()} serve --port 0",
         )
     if number == errno.EACCES:
         return PortUnavailable(

@@ -53,6 +53,7 @@ async def test_params_and_options_travel_as_asked() -> None:
         )
         with pytest.raises(StreamCancelled) as caught:
             await stream.text()
+    assert caught.value.cancelled is not None
     assert caught.value.cancelled.by == "deadline"
 
 

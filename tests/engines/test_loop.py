@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 import pytest
@@ -261,7 +261,7 @@ def test_refusals_are_typed_and_the_adapter_forgets_the_job(
 
 def test_a_prepare_that_breaks_costs_its_own_job_alone(capsys: pytest.CaptureFixture[str]) -> None:
     bench = Bench()
-    takes = iter([lambda: [][0], list])
+    takes: Iterator[Callable[[], object]] = iter([lambda: [][0], list])
     bench.engine.prepare_takes = lambda: next(takes)()
     bench.put(open_job(1)[0], open_job(2)[0])
 
