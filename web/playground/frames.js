@@ -15,6 +15,8 @@
  * @typedef {{ kind: number, flags: number, id: number, seq: number, aux: number }} BinaryHeader
  */
 
+import { formatMs } from "./format.js";
+
 /** Oldest go first. 4,000 frames of ordinary size are a few megabytes. */
 const MAX_FRAMES = 4000;
 const MAX_BYTES = 8 * 1024 * 1024;
@@ -133,7 +135,7 @@ function oneLine(frame) {
 export function preview({ message }) {
   const { type, data, by, released, stop_ms, code, error, n } = /** @type {any} */ (message ?? {});
   if (type === "item") return typeof data?.content === "string" ? JSON.stringify(data.content) : "";
-  if (type === "cancelled") return released ? `${by}, ${stop_ms} ms` : `${by}, not confirmed`;
+  if (type === "cancelled") return `${released ? formatMs(stop_ms) : "late"}, ${by}`;
   if (type === "rejected" || type === "error") return String(error?.code ?? code ?? "");
   if (type === "goaway") return String(code ?? "");
   return type === "ping" || type === "pong" ? String(n ?? "") : "";

@@ -90,9 +90,9 @@ test("a row previews an item's text and how a stream ended", () => {
   assert.equal(said({ type: "item", data: { content: "a\n" } }), '"a\\n"');
   assert.equal(
     said({ type: "cancelled", by: "client", released: true, stop_ms: 3 }),
-    "client, 3 ms",
+    "3 ms, client",
   );
-  assert.equal(said({ type: "cancelled", by: "slow", released: false }), "slow, not confirmed");
+  assert.equal(said({ type: "cancelled", by: "slow", released: false }), "late, slow");
   assert.equal(said({ type: "rejected", error: { code: "queue_full" } }), "queue_full");
   assert.equal(said({ type: "accepted" }), "");
 });
