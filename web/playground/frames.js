@@ -135,7 +135,8 @@ function oneLine(frame) {
 export function preview({ message }) {
   const { type, data, by, released, stop_ms, code, error, n } = /** @type {any} */ (message ?? {});
   if (type === "item") return typeof data?.content === "string" ? JSON.stringify(data.content) : "";
-  if (type === "cancelled") return `${released ? formatMs(stop_ms) : "late"}, ${by}`;
+  if (type === "cancelled")
+    return `${released ? formatMs(stop_ms) : "late"}${by === "client" ? "" : `, ${by}`}`;
   if (type === "rejected" || type === "error") return String(error?.code ?? code ?? "");
   if (type === "goaway") return String(code ?? "");
   return type === "ping" || type === "pong" ? String(n ?? "") : "";
