@@ -26,7 +26,6 @@ from plait.models.gguf_file import GgufFile, read_gguf
 STEP_TARGET_SECONDS = 0.05
 MAX_CHUNK_TOKENS = 512
 CPU_CHUNK_TOKENS = 4
-PREFILL_PLACES = 2
 MIN_CONTEXT_TOKENS = 64
 CONTEXT_STEP_TOKENS = 256  # llama.cpp's own granularity for the context of a slot
 F16_BYTES = 2
@@ -87,19 +86,17 @@ def open_server(spec: LoadSpec, context_tokens: int, report: Report) -> tuple[An
     """-> (server, tokens of a prefill chunk), warmed up. Raises `ModelLoadFailed`.
 
     The chunk is fixed when the server is built, so it is opened with a guess, timed, and opened
-    again only if the guess was far off. A chunk is never smaller than the slots and a little: each
-    decode step needs a place for every one of them, and a prompt read beside the others would
-    otherwise get the one place its own slot leaves.
+    again only if the guess was far off. A chunk is never smaller than the slots: each decode step
+    needs a place for every one of them.
     """
     cpu = xllamacpp.ggml_backend_dev_type.GGML_BACKEND_DEVICE_TYPE_CPU
     on_gpu = any(device["type"] != cpu for device in xllamacpp.get_device_info())
-    least = spec.slots + PREFILL_PLACES
-    most = max(least, min(MAX_CHUNK_TOKENS, context_tokens // 2))
-    guess = max(least, most if on_gpu else CPU_CHUNK_TOKENS)
+    most = max(spec.slots, min(MAX_CHUNK_TOKENS, context_tokens // 2))
+    guess = max(spec.slots, most if on_gpu else CPU_CHUNK_TOKENS)
     report("reading weights", None)
     server = _open(spec, context_tokens, guess, on_gpu=on_gpu)
     report("measuring", None)
-    chunk = fitting_chunk(guess, _chunk_seconds(server, guess), least=least, most=most)
+    chunk = fitting_chunk(guess, _chunk_seconds(server, guess), least=spec.slots, most=most)
     if chunk >= 2 * guess or chunk < 0.7 * guess:
         del server
         server = _open(spec, context_tokens, chunk, on_gpu=on_gpu)
