@@ -91,13 +91,15 @@ async def test_gauges_are_down_when_the_release_is_told() -> None:
 
 async def test_what_a_deaf_engine_computes_after_the_cancel_counts_as_wasted() -> None:
     async with ready_engine() as (engine, told):
-        open_job(engine, 1, "tokens=100 step_ms=300 burst=7 deaf=1")
-        await told.expect(Prepared)  # now the step begins
+        wasted = []
+        for job in (1, 2, 3):
+            open_job(engine, job, "tokens=100 step_ms=200 burst=7 deaf=1")
+            await told.expect(Item)  # the next step begins, unless the cancel is faster still
+            cancel_job(engine, job)
+            wasted.append((await told.expect(Released)).wasted)
 
-        cancel_job(engine, 1)
-        released = await told.expect(Released)
-
-        assert released.wasted == 7
+        assert set(wasted) <= {0, 7}
+        assert 7 in wasted
         assert engine.stats.dead_seconds > 0
 
 
@@ -263,8 +265,8 @@ async def test_close_releases_what_runs_and_ends_the_process() -> None:
 
 async def test_close_kills_a_worker_that_does_not_listen() -> None:
     async with ready_engine() as (engine, told):
-        open_job(engine, 1, "hang_at=0")
-        await told.expect(Prepared)  # now the step begins
+        open_job(engine, 1, "hang_at=1")
+        await told.expect(Item)  # the next step never returns
 
         await engine.close(grace_seconds=0.1)
 
