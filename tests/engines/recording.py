@@ -94,8 +94,8 @@ def prepare(job: int, script: str, **params: Any) -> Prepare:
     return Prepare(job, "chat", {"messages": [message], **params}, scope="test")
 
 
-def open_job(engine: EngineProcess, job: int, script: str) -> None:
-    engine.send(prepare(job, script))
+def open_job(engine: EngineProcess, job: int, script: str, **params: Any) -> None:
+    engine.send(prepare(job, script, **params))
     engine.send(Start(job))
 
 
