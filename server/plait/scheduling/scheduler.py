@@ -101,10 +101,6 @@ class Scheduler:
             f"{len(self._tickets)} tickets>"
         )
 
-    @property
-    def info(self) -> EngineInfo | None:
-        return self._info
-
     # --- streams call in -----------------------------------------------------------------------
 
     def submit(
