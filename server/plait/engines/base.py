@@ -16,7 +16,7 @@ from typing import Any, Literal, Protocol
 import msgspec
 
 from plait.errors import BY_CODE, Internal, PlaitError
-from plait.wire.messages import FinishReason
+from plait.wire.messages import FinishReason, Format
 
 Usage = dict[str, int]
 
@@ -132,7 +132,8 @@ class EngineInfo(msgspec.Struct, array_like=True):
     """What the gateway needs to schedule for this engine.
 
     `kv_kind`: "freed" where a release returns KV memory, "reusable" where the cache is
-    preallocated and a release only makes it available again.
+    preallocated and a release only makes it available again. `format` goes into `started` of
+    methods whose items are binary.
     """
 
     engine: str
@@ -143,6 +144,7 @@ class EngineInfo(msgspec.Struct, array_like=True):
     max_tokens: int
     kv_budget_bytes: int
     kv_kind: Literal["freed", "reusable"]
+    format: Format | None = None
 
 
 class Stats(msgspec.Struct, array_like=True):
@@ -195,6 +197,8 @@ class Item(msgspec.Struct, tag="item", array_like=True):
 
     kind 0: `data` is the item's JSON `data` member, encoded (`{"content":"Hi"}`).
     Other kinds: a binary frame of that kind (PROTOCOL.md §4), `data` its payload.
+    A synthesize job sends `{"mark": …}` (units 0) before the first audio of each sentence, always;
+    the gateway keeps the times for `heard` and passes the item on where `marks` was asked for.
     `units` is what the item cost (tokens, audio milliseconds, texts) and feeds `wasted`.
     """
 
@@ -204,6 +208,17 @@ class Item(msgspec.Struct, tag="item", array_like=True):
     kind: int = 0
     flags: int = 0
     aux: int = 0
+
+
+class Consumed(msgspec.Struct, tag="consumed", array_like=True):
+    """The job took that much of its input (UTF-8 bytes of texts, payload of audio).
+
+    Upload credit goes back to the client with it, so it is sent as the input is worked on, not as
+    it arrives: what is fed and not consumed is bounded by the stream's `window_bytes`.
+    """
+
+    job: int
+    bytes: int
 
 
 class Finished(msgspec.Struct, tag="finished", array_like=True):
@@ -255,6 +270,7 @@ Event = (
     | Prepared
     | Refused
     | Item
+    | Consumed
     | Finished
     | Failed
     | Released

@@ -1,0 +1,1 @@
+"""From text to what a speech model reads: normalisation, segments, phonemes, voice names."""
