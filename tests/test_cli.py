@@ -30,6 +30,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name in [name for name in os.environ if name.startswith("PLAIT_")]:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PLAIT_HOME", str(tmp_path / "home"))
+    monkeypatch.setenv("PLAIT_SPEECH_ENGINE", "off")
     monkeypatch.chdir(tmp_path)
     return tmp_path / "home"
 

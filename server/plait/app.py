@@ -10,13 +10,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import itertools
-import os
 import secrets
 import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Generator
-from typing import TYPE_CHECKING
 
 import structlog
 import uvicorn
@@ -37,9 +35,6 @@ from plait.scheduling.scheduler import Scheduler, SchedulerPolicy
 from plait.sessions.session import Session, SessionPolicy
 from plait.sessions.stream import StreamPolicy
 from plait.wire.messages import DEFAULT_WINDOW, Limits
-
-if TYPE_CHECKING:
-    from plait.models.store import InstalledModel
 
 PING_SECONDS = 10
 LAG_SAMPLE_SECONDS = 0.1
@@ -183,30 +178,6 @@ def limits_of(config: Config) -> Limits:
     )
 
 
-def chat_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
-    """What the chat worker loads; `model` is None only for the scripted engine."""
-    weights = tokenizer = ""
-    if model is not None:
-        source = model.mlx if config.chat_engine == "mlx" else model.gguf
-        weights, tokenizer = str(source), str(model.tokenizer)
-    return LoadSpec(
-        engine=config.chat_engine,
-        model=model.name if model is not None else "scripted",
-        slots=config.slots,
-        context_tokens=config.context_tokens,
-        max_tokens=config.max_tokens,
-        kv_budget_bytes=config.kv_budget_bytes,
-        weights=weights,
-        tokenizer=tokenizer,
-        threads=default_threads(),
-    )
-
-
-def default_threads() -> int:
-    """Half the cores, at most 8: more only spins when something else wants the machine."""
-    return max(1, min(8, (os.cpu_count() or 1) // 2))
-
-
 def create_app(gateway: Gateway, perimeter: Perimeter) -> PerimeterMiddleware:
     """The ASGI application over a gateway; the checks come before routing."""
 
@@ -233,7 +204,7 @@ class PlaitServer(uvicorn.Server):
 
 def serve(
     config: Config,
-    model: InstalledModel | None,
+    specs: list[LoadSpec],
     listening: socket.socket,
     say: Say,
 ) -> int:
@@ -243,18 +214,18 @@ def serve(
     """
     logs.configure(config.log_level)
     allow_connections(config.max_connections)
-    code = asyncio.run(_serve(config, model, listening, say))
+    code = asyncio.run(_serve(config, specs, listening, say))
     say("Stopped.")
     return code
 
 
 async def _serve(
     config: Config,
-    model: InstalledModel | None,
+    specs: list[LoadSpec],
     listening: socket.socket,
     say: Say,
 ) -> int:
-    gateway = Gateway(config, [chat_spec(config, model)])
+    gateway = Gateway(config, specs)
     port = listening.getsockname()[1]
     perimeter = Perimeter.build(
         config.host, port, config.allowed_hosts, config.allowed_origins, config.tokens

@@ -28,12 +28,14 @@ from plait.exits import (
     EXIT_PORT,
     EXIT_USAGE,
 )
-from plait.installation import engine_missing
+from plait.installation import best_speech_engine, engine_missing
 from plait.listening import PortUnavailable, bind, listen, playground_url
 from plait.terminal import fail, say
 
 if TYPE_CHECKING:
-    from plait.models import InstalledModel
+    from plait.engines.base import LoadSpec
+
+PULLABLE = ("llamacpp", "mlx", "kokoro-onnx", "kokoro-torch")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -118,6 +120,11 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         metavar="NAME",
         help="catalogue name, hf:org/name[/file.gguf] or a local path",
     )
+    serve.add_argument(
+        "--speech-engine",
+        choices=("auto", "kokoro-onnx", "kokoro-torch", "scripted", "off"),
+        help="engine behind synthesize (default: auto, the best that can run here)",
+    )
     serve.add_argument("--no-open", action="store_true", help="do not open the browser")
     serve.set_defaults(run=_serve)
 
@@ -137,7 +144,7 @@ def _add_models(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         if name != "list":
             action.add_argument("name", nargs=None if name == "remove" else "?", help="model name")
         if name == "pull":
-            action.add_argument("--engine", choices=("llamacpp", "mlx"), help="form to make")
+            action.add_argument("--engine", choices=PULLABLE, help="form to make")
         action.set_defaults(run=partial(_models, function))
 
 
@@ -152,20 +159,19 @@ def _serve(parsed: argparse.Namespace) -> int:
             "port": parsed.port,
             "chat_engine": parsed.chat_engine,
             "chat_model": parsed.chat_model,
+            "speech_engine": parsed.speech_engine,
         },
     )
-    if missing := engine_missing(config.chat_engine):
-        what = f"the engine {config.chat_engine} cannot run here: {missing.reason}."
-        return fail(f"{what} Run: {missing.next_step}", EXIT_MODEL)
+    for engine in (config.chat_engine, config.speech_engine):
+        if missing := engine_missing(engine):
+            what = f"the engine {engine} cannot run here: {missing.reason}."
+            return fail(f"{what} Run: {missing.next_step}", EXIT_MODEL)
     # Before the download: a taken port is said at once.
     with bind(config.host, config.port) as listening:
-        model = _ensure_model(config)
-        if model is not None and config.context_tokens > model.context_limit:
-            config = replace(config, context_tokens=model.context_limit)
-            say(f"{model.name} has a context of {model.context_limit} tokens; slots get that.")
+        specs = [_chat(config), *_speech(config)]
         listen(listening, config.host, config.port)
         url = playground_url(config.host, listening.getsockname()[1])
-        say(f"Plait serves {model.name if model else 'the scripted engine'} at {url}")
+        say(f"Plait serves {' and '.join(spec.model for spec in specs)} at {url}")
         say("Ctrl-C stops it.")
         if not parsed.no_open and sys.stdout.isatty():
             import webbrowser
@@ -173,7 +179,7 @@ def _serve(parsed: argparse.Namespace) -> int:
             webbrowser.open(url)  # the socket listens already, so the page only waits a moment
         from plait import app
 
-        return app.serve(config, model, listening, _say_if_heard)
+        return app.serve(config, specs, listening, _say_if_heard)
 
 
 def _say_if_heard(text: str) -> None:
@@ -182,12 +188,46 @@ def _say_if_heard(text: str) -> None:
         say(text)
 
 
-def _ensure_model(config: Config) -> InstalledModel | None:
-    if config.chat_engine == "scripted":
-        return None
+def _chat(config: Config) -> LoadSpec:
+    """The chat model, fetched if it is missing."""
     from plait import model_commands
+    from plait.specs import chat_spec
 
-    return model_commands.pull_model(config.chat_model, config.chat_engine)
+    if config.chat_engine == "scripted":
+        return chat_spec(config, None)
+    model = model_commands.pull_model(config.chat_model, config.chat_engine)
+    if config.context_tokens > model.context_limit:
+        config = replace(config, context_tokens=model.context_limit)
+        say(f"{model.name} has a context of {model.context_limit} tokens; slots get that.")
+    return chat_spec(config, model)
+
+
+def _speech(config: Config) -> list[LoadSpec]:
+    """The speech model, fetched if it is missing; none where speech is off.
+
+    Left to itself (`auto`) speech must not keep the rest from starting: it says why it is off.
+    """
+    from plait import model_commands
+    from plait.models.errors import StoreError
+    from plait.specs import speech_spec
+
+    if config.speech_engine == "off":
+        return []
+    if config.speech_engine == "scripted":
+        return [speech_spec(config, None)]
+    if config.speech_engine != "auto":
+        model = model_commands.pull_model(config.speech_model, config.speech_engine)
+        return [speech_spec(config, model)]
+    engine = best_speech_engine()
+    if missing := engine_missing(engine):
+        say(f"Speech is off: {missing.reason}. To have it: {missing.next_step}")
+        return []
+    try:
+        model = model_commands.pull_model(config.speech_model, engine)
+    except StoreError as error:
+        say(f"Speech is off: {error}")
+        return []
+    return [speech_spec(replace(config, speech_engine=engine), model)]
 
 
 def _models(function: str, parsed: argparse.Namespace) -> int:

@@ -28,6 +28,9 @@ from plait.config_checks import (
 )
 
 ChatEngine = Literal["llamacpp", "mlx", "scripted"]
+SpeechEngine = Literal["auto", "kokoro-onnx", "kokoro-torch", "scripted", "off"]
+SpeechRuntime = Literal["auto", "onnxruntime", "openvino"]
+SpeechDevice = Literal["auto", "cpu", "mps", "cuda"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 DEFAULT_FILE = "plait.toml"
@@ -100,6 +103,30 @@ class Config:
     )
     kv_budget_bytes: int = _setting(
         0, "Memory for KV caches; 0 means what slots * context_tokens take.", low=0
+    )
+    speech_engine: SpeechEngine = _setting(  # noqa: RUF009 - it returns field()
+        "auto",
+        "Engine behind `synthesize`. `auto`: `kokoro-torch` on Apple Silicon and CUDA where it is"
+        " installed, else `kokoro-onnx`, and no speech, said at the start, where neither can run.",
+        choices=("auto", "kokoro-onnx", "kokoro-torch", "scripted", "off"),
+    )
+    speech_model: str = _setting(
+        "kokoro-82m", "Catalogue name, or a directory with `model.onnx` and `voices/`."
+    )
+    speech_voice: str = _setting("af_heart", "Voice of a request that names none.")
+    speech_slots: int = _setting(
+        4, "Streams that are spoken at the same time, in turns.", low=1, high=256
+    )
+    speech_threads: int = _setting(
+        0, "Threads the speech model computes with; 0 means the cores, at most 4.", low=0, high=64
+    )
+    speech_runtime: SpeechRuntime = _setting(  # noqa: RUF009 - it returns field()
+        "auto",
+        "What runs `kokoro-onnx`; `auto` takes OpenVINO where it is installed and faster.",
+        choices=("auto", "onnxruntime", "openvino"),
+    )
+    speech_device: SpeechDevice = _setting(  # noqa: RUF009 - it returns field()
+        "auto", "Where `kokoro-torch` computes.", choices=("auto", "cpu", "mps", "cuda")
     )
     max_queued: int = _setting(
         64,

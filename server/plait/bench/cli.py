@@ -212,9 +212,9 @@ async def _measure_chats(
 
 def _spec(engine: str, settings: dict[str, int]) -> LoadSpec:
     """What the server's worker loads with these settings; the same code builds both."""
-    from plait.app import chat_spec
     from plait.config import Config
     from plait.models import ModelStore
+    from plait.specs import chat_spec
 
     config = Config(chat_engine=engine, **settings)  # type: ignore[arg-type]
     if config.chat_engine == "scripted":

@@ -55,8 +55,12 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def own_server(engine: str, **settings: int) -> AsyncIterator[Server]:
-    """Serve `engine` on a free port until the block ends; `settings` as in docs/configuration.md.
+async def own_server(
+    engine: str, speech: str = "off", **settings: int | str
+) -> AsyncIterator[Server]:
+    """Serve `engine` for chat and `speech` on a free port until the block ends.
+
+    `settings` as in docs/configuration.md.
 
     Raises BenchError when it does not come up.
     """
@@ -64,7 +68,7 @@ async def own_server(engine: str, **settings: int) -> AsyncIterator[Server]:
     environment = kept | {f"PLAIT_{name.upper()}": str(value) for name, value in settings.items()}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "plait", "serve", "--no-open", "--port", "0"),
-        *("--chat-engine", engine),
+        *("--chat-engine", engine, "--speech-engine", speech),
         env=environment,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=PIPE,

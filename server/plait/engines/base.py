@@ -43,7 +43,8 @@ class Fault(msgspec.Struct, array_like=True):
 
 
 class LoadSpec(msgspec.Struct, array_like=True):
-    """What a worker loads; its first frame. Paths are the catalogue's, never a client's.
+    """What a worker loads, and for which method; its first frame. Paths are the catalogue's, never
+    a client's.
 
     `max_tokens` is the server's cap for one answer, `context_tokens` the room of one slot.
     `kv_budget_bytes` 0 means slots x context. `options` is for adapters' and tests' own knobs.
@@ -54,6 +55,7 @@ class LoadSpec(msgspec.Struct, array_like=True):
     slots: int
     context_tokens: int
     max_tokens: int
+    method: str = "chat"
     kv_budget_bytes: int = 0
     weights: str = ""
     tokenizer: str = ""

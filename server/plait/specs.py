@@ -1,0 +1,71 @@
+"""What each worker loads: from the configuration and the installed models to a `LoadSpec`.
+
+Does NOT know: how models get onto the disk, what a worker does with its spec.
+"""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+from plait.config import Config
+from plait.engines.base import LoadSpec
+
+if TYPE_CHECKING:
+    from plait.models.store import InstalledModel
+
+
+def chat_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
+    """What the chat worker loads; `model` is None only for the scripted engine."""
+    weights = tokenizer = ""
+    if model is not None:
+        source = model.mlx if config.chat_engine == "mlx" else model.gguf
+        weights, tokenizer = str(source), str(model.tokenizer)
+    return LoadSpec(
+        engine=config.chat_engine,
+        method="chat",
+        model=model.name if model is not None else "scripted",
+        slots=config.slots,
+        context_tokens=config.context_tokens,
+        max_tokens=config.max_tokens,
+        kv_budget_bytes=config.kv_budget_bytes,
+        weights=weights,
+        tokenizer=tokenizer,
+        threads=chat_threads(),
+    )
+
+
+def speech_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
+    """What the speech worker loads; `model` is None only for the scripted engine.
+
+    `config.speech_engine` names an engine: neither "auto" nor "off" comes here.
+    """
+    weights, options = "", {}
+    if model is not None:
+        weights = str(model.form(config.speech_engine))
+        options = {
+            "voices": str(model.voices_dir),
+            "runtime": config.speech_runtime,
+            "device": config.speech_device,
+        }
+    return LoadSpec(
+        engine=config.speech_engine,
+        method="synthesize",
+        model=model.name if model is not None else "scripted-speech",
+        slots=config.speech_slots,
+        context_tokens=0,
+        max_tokens=0,
+        weights=weights,
+        threads=config.speech_threads or speech_threads(),
+        options=options,
+    )
+
+
+def chat_threads() -> int:
+    """Half the cores, at most 8: more only spins when something else wants the machine."""
+    return max(1, min(8, (os.cpu_count() or 1) // 2))
+
+
+def speech_threads() -> int:
+    """All cores, at most 4: speech computes in short bursts, and its threads do not spin."""
+    return max(1, min(4, os.cpu_count() or 1))
