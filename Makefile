@@ -12,7 +12,7 @@ ARGS    ?=
 ENGINES ?= llamacpp mlx
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve setup-dev system browser web model check format lint types layers \
+.PHONY: help setup serve setup-dev torch system browser web model check format lint types layers \
         check-web test e2e bench proof clean
 
 help: ## list the commands
@@ -44,6 +44,14 @@ $(VENV)/.dev: $(LOCKS)/dev.lock $(LOCKS)/build.lock pyproject.toml | $(BIN)/pyth
 	$(PIP) install --quiet --no-deps --no-build-isolation --editable .
 	@touch $(VENV)/.runtime $@
 
+torch: $(VENV)/.torch ## also PyTorch and the kokoro package, for the tests of that engine
+
+# A CPU build where pip is told of one. Outside the lock: its hash depends on the build.
+$(VENV)/.torch: $(VENV)/.dev $(LOCKS)/kokoro.lock
+	$(PIP) install torch==2.13.0
+	$(PIP) install --require-hashes --no-deps -r $(LOCKS)/kokoro.lock
+	@touch $@
+
 web: web/node_modules/.stamp
 
 web/node_modules/.stamp: web/package-lock.json web/package.json
@@ -60,6 +68,8 @@ browser: system
 model: setup-dev
 	$(BIN)/plait models pull --engine llamacpp
 	$(BIN)/plait models pull --engine mlx
+	$(BIN)/plait models pull --engine kokoro-onnx kokoro-82m
+	$(BIN)/plait models pull --engine kokoro-torch kokoro-82m
 
 # --- checking --------------------------------------------------------------------------------
 
@@ -80,7 +90,7 @@ layers: setup-dev
 check-web: web
 	cd web && npm run --silent check
 
-test: setup-dev web browser model ## every test: Python, JavaScript, end to end; sets up all it needs
+test: setup-dev torch web browser model ## every test: Python, JavaScript, end to end; sets up all it needs
 	@$(BIN)/python .ci/suites.py python web e2e
 
 e2e: setup-dev web browser model ## the browser tests alone
