@@ -21,7 +21,13 @@ from typing import Literal
 import psutil
 
 from plait.config import Config, ConfigError, load_config
-from plait.installation import ENGINE_PACKAGES, engine_missing, is_importable, program_name
+from plait.installation import (
+    ENGINE_PACKAGES,
+    best_speech_engine,
+    engine_missing,
+    is_importable,
+    program_name,
+)
 from plait.listening import PortUnavailable, bind, listen, playground_url
 from plait.models import ModelDamaged, ModelStore, StoreError
 from plait.models.store import default_root
@@ -85,7 +91,7 @@ def examine(config_file: Path | None = None) -> Report:
         (
             *_machine(),
             config_finding,
-            *(_engine(name, config.chat_engine) for name in ENGINE_PACKAGES),
+            *(_engine(name, config) for name in ENGINE_PACKAGES),
             *_openblas(config.chat_engine),
             *_models(store, config),
             _disk(),
@@ -119,18 +125,26 @@ def _configuration(file: Path | None) -> tuple[Config, Finding]:
         step = "Correct the setting; docs/configuration.md lists them all."
         return Config(), Finding("configuration", "fail", str(error), step)
     detail = f"{config.chat_model} on {config.chat_engine}, {config.slots} slots"
+    speech = _speech_engine(config)
+    detail += "; no speech" if speech == "off" else f"; {config.speech_model} on {speech}"
     return config, Finding("configuration", "ok", detail)
 
 
-def _engine(name: str, configured: str) -> Finding:
+def _engine(name: str, config: Config) -> Finding:
     subject = f"engine {name}"
     missing = engine_missing(name)
     if missing is None:
         versions = [f"{dist} {metadata.version(dist)}" for _, dist in ENGINE_PACKAGES[name]]
         return Finding(subject, "ok", ", ".join(versions))
-    if name != configured:
-        return Finding(subject, "note", f"{missing.reason} (not needed)")
-    return Finding(subject, "fail", missing.reason, missing.next_step)
+    if name in (config.chat_engine, config.speech_engine):
+        return Finding(subject, "fail", missing.reason, missing.next_step)
+    if name == _speech_engine(config):  # `auto` goes without it
+        return Finding(subject, "note", f"{missing.reason}: no speech", missing.next_step)
+    return Finding(subject, "note", f"{missing.reason} (not needed)")
+
+
+def _speech_engine(config: Config) -> str:
+    return best_speech_engine() if config.speech_engine == "auto" else config.speech_engine
 
 
 def _openblas(configured: str) -> tuple[Finding, ...]:
@@ -145,12 +159,12 @@ def _openblas(configured: str) -> tuple[Finding, ...]:
 
 
 def _models(store: ModelStore, config: Config) -> tuple[Finding, ...]:
-    installed = store.installed()
-    findings = [_verified(store, model.name) for model in installed]
-    wanted = config.chat_model
-    if config.chat_engine != "scripted" and store.find(wanted) is None:
-        step = f"{program_name()} models pull {wanted} (serve does it too)"
-        findings.append(Finding(f"model {wanted}", "note", "not installed", step))
+    findings = [_verified(store, model.name) for model in store.installed()]
+    wanted = {config.chat_model: config.chat_engine, config.speech_model: _speech_engine(config)}
+    for model, engine in wanted.items():
+        if engine not in ("scripted", "off") and store.find(model) is None:
+            step = f"{program_name()} models pull {model} (serve does it too)"
+            findings.append(Finding(f"model {model}", "note", "not installed", step))
     return tuple(findings)
 
 
