@@ -15,6 +15,7 @@ import signal
 import socket
 import time
 from collections.abc import AsyncIterator, Callable, Generator
+from pathlib import Path
 
 import structlog
 import uvicorn
@@ -30,15 +31,20 @@ from plait.http.pages import Pages, SecurityHeaders
 from plait.http.security import Perimeter, PerimeterMiddleware
 from plait.http.websocket import AsgiSocket, PlaitWebSocketProtocol, WebSocketEndpoint
 from plait.metrics import Metrics
+from plait.scheduling.offer import Offer
 from plait.scheduling.routing import Models
 from plait.scheduling.scheduler import Scheduler, SchedulerPolicy
 from plait.sessions.session import Session, SessionPolicy
 from plait.sessions.stream import StreamPolicy
+from plait.speech.languages import LANGUAGES, missing
+from plait.speech.voices import voice_language
 from plait.wire.messages import DEFAULT_WINDOW, Limits
 
 PING_SECONDS = 10
 LAG_SAMPLE_SECONDS = 0.1
 ENGINE_CLOSE_SECONDS = 3.0
+SCRIPTED_VOICES = ("af_heart", "bf_emma")
+SCRIPTED_LANGUAGES = ("en-us", "en-gb")
 BACKLOG = 128  # accepted at one go, with everybody else waiting
 
 Say = Callable[[str], None]  # one line to the operator's terminal
@@ -59,14 +65,15 @@ class Gateway:
         self._grace: asyncio.Timeout | None = None
         self._names = itertools.count(1)
         self._engines: dict[str, EngineProcess] = {}
-        schedulers: dict[str, Scheduler] = {}
+        self._schedulers: dict[str, Scheduler] = {}
+        offers: dict[str, dict[str, Offer]] = {}
         policy = SchedulerPolicy(config.max_queued, config.queue_timeout_seconds)
         for spec in specs:
-            scheduler = Scheduler(spec.model, self.metrics, policy)
+            scheduler = Scheduler(spec.model, self.metrics, policy, method=spec.method)
             scheduler.engine = self._engines[spec.model] = EngineProcess(spec, scheduler)
-            schedulers[spec.model] = scheduler
-        self.models = Models({"chat": schedulers})
-        self._schedulers = schedulers
+            self._schedulers[spec.model] = scheduler
+            offers.setdefault(spec.method, {})[spec.model] = offer_of(config, spec, scheduler)
+        self.models = Models(offers)
         self._session_policy = SessionPolicy(
             limits_of(config), StreamPolicy(max_outbox_bytes=config.max_outbox_bytes)
         )
@@ -164,6 +171,19 @@ class Gateway:
             due = loop.time() + LAG_SAMPLE_SECONDS
             await asyncio.sleep(LAG_SAMPLE_SECONDS)
             self.metrics.loop_lag.observe(max(0.0, loop.time() - due))
+
+
+def offer_of(config: Config, spec: LoadSpec, scheduler: Scheduler) -> Offer:
+    """The model with its voices, the configured default first, and what they can pronounce."""
+    if spec.method != "synthesize":
+        return Offer(scheduler)
+    languages = [code for code in LANGUAGES if missing(code) is None]
+    if spec.engine == "scripted":
+        return Offer(scheduler, SCRIPTED_VOICES, SCRIPTED_LANGUAGES)
+    names = sorted(path.stem for path in Path(spec.options["voices"]).glob("*.bin"))
+    names.sort(key=lambda name: name != config.speech_voice)
+    spoken = [name for name in names if voice_language(name) in languages]
+    return Offer(scheduler, spoken, languages)
 
 
 def limits_of(config: Config) -> Limits:

@@ -62,10 +62,18 @@ class Metrics:
             registry=r,
             buckets=(*_MS, 30, 60),
         )
+        self.first_item = Histogram(
+            "plait_first_item_seconds",
+            "From reading the open to the first item out of the engine",
+            ["method"],
+            registry=r,
+            buckets=(*_MS, 30, 60),
+        )
         self.streams_total.labels("other", "rejected")  # an open too broken to name its method
         for method in METHODS:
             self.streams_active.labels(method)
             self.streams_queued.labels(method)
+            self.first_item.labels(method)
             for outcome in OUTCOMES:
                 self.streams_total.labels(method, outcome)
 
@@ -98,11 +106,17 @@ class Metrics:
         self.late_releases_total = Counter(
             "plait_late_releases_total", "Releases later than the bound", model, registry=r
         )
-        self.wasted_tokens_total = Counter(
-            "plait_wasted_tokens_total", "Units computed after a cancel", model, registry=r
-        )
         self.tokens_total = Counter(
-            "plait_tokens_total", "Units that came out of the engine", model, registry=r
+            "plait_tokens_total", "Chat tokens that came out of the engine", model, registry=r
+        )
+        self.wasted_tokens_total = Counter(
+            "plait_wasted_tokens_total", "Chat tokens computed after a cancel", model, registry=r
+        )
+        self.audio_seconds_total = Counter(
+            "plait_audio_seconds_total", "Speech that came out of the engine", model, registry=r
+        )
+        self.wasted_audio_seconds_total = Counter(
+            "plait_wasted_audio_seconds_total", "Speech computed after a cancel", model, registry=r
         )
         self.engine_busy_seconds = Counter(
             "plait_engine_busy_seconds_total", "Seconds the engine stepped", model, registry=r
@@ -115,22 +129,27 @@ class Metrics:
             "plait_worker_losses_total", "Workers that died", model, registry=r
         )
 
-    def declare_model(self, name: str) -> None:
-        """Show a configured model's series from the start, at zero."""
+    def declare_model(self, name: str, method: str) -> None:
+        """Show a configured model's series from the start, at zero: those of its method."""
         for gauge in (self.slots, self.slots_used, self.engine_slots_used, self.engine_up):
             gauge.labels(name)
         for gauge in (self.kv_bytes, self.kv_reserved_bytes, self.kv_budget_bytes):
             gauge.labels(name)
         for counter in (
+            *self.output_counters(method),
             self.late_releases_total,
-            self.wasted_tokens_total,
-            self.tokens_total,
             self.engine_busy_seconds,
             self.engine_dead_seconds,
             self.worker_losses_total,
         ):
             counter.labels(name)
         self.cancel_release.labels(name)
+
+    def output_counters(self, method: str) -> tuple[Counter, Counter]:
+        """What came out of a model of `method`, and what of it nobody waited for any more."""
+        if method in ("transcribe", "synthesize"):
+            return self.audio_seconds_total, self.wasted_audio_seconds_total
+        return self.tokens_total, self.wasted_tokens_total
 
     def render(self) -> bytes:
         """Prometheus text format 0.0.4."""

@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 
 from plait.metrics import Metrics
+from plait.scheduling.offer import Offer
 from plait.scheduling.routing import Models
 from plait.scheduling.scheduler import Scheduler, SchedulerPolicy
 from plait.sessions.session import Session, SessionPolicy
@@ -41,7 +42,7 @@ class Rig:
     async def connect(self) -> MemorySocket:
         socket = MemorySocket()
         name = f"s{len(self.sessions)}"
-        models = Models({"chat": {"m": self.scheduler}})
+        models = Models({"chat": {"m": Offer(self.scheduler)}})
         session = Session(name, socket, models, self.metrics, self.policy)
         self.sessions.append(session)
         self.tasks.create_task(session.run())

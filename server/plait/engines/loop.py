@@ -44,6 +44,7 @@ from plait.engines.base import (
 )
 from plait.engines.mailbox import Mailbox
 from plait.errors import Internal, OutOfMemory, PlaitError
+from plait.wire.frames import MAX_AUDIO_FRAME_BYTES, BinaryKind
 
 # Prepares tokenize: without a bound, a burst of opens would stall every running job.
 APPLY_SLICE_SECONDS = 0.02
@@ -267,6 +268,8 @@ class WorkerLoop:
     def _pass_on(self, event: Event) -> None:
         match event:
             case Item(job=job_id, units=units):
+                if event.kind == BinaryKind.AUDIO_OUT:
+                    assert len(event.data) <= MAX_AUDIO_FRAME_BYTES, "an audio frame too long"
                 job = self._jobs.get(job_id)
                 if job is None:
                     _complain(f"the adapter yielded an item of the unknown job {job_id}")

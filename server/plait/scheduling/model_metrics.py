@@ -5,16 +5,23 @@ from __future__ import annotations
 from plait.engines.base import EngineInfo, Stats
 from plait.metrics import Metrics
 from plait.scheduling.leases import Leases
+from plait.wire.messages import UNIT
 
 
 class ModelMetrics:
-    """Binds the `model` label once, so that no label is looked up per token."""
+    """Binds the `model` label once, so that no label is looked up per token.
 
-    def __init__(self, metrics: Metrics, model: str) -> None:
-        metrics.declare_model(model)
+    Units of chat are tokens; those of speech are milliseconds of audio, told in seconds.
+    """
+
+    def __init__(self, metrics: Metrics, model: str, method: str) -> None:
+        metrics.declare_model(model, method)
         self._m = metrics
         self._model = model
-        self._units = metrics.tokens_total.labels(model)
+        self._scale = 0.001 if UNIT[method] == "audio_ms" else 1.0
+        output, wasted = metrics.output_counters(method)
+        self._output = output.labels(model)
+        self._wasted = wasted.labels(model)
         self._slots_used = metrics.slots_used.labels(model)
         self._kv_reserved = metrics.kv_reserved_bytes.labels(model)
         self._last = Stats()
@@ -34,14 +41,14 @@ class ModelMetrics:
         self._kv_reserved.set(leases.budget.reserved_bytes)
 
     def units(self, units: int) -> None:
-        self._units.inc(units)
+        self._output.inc(units * self._scale)
 
     def queue_wait(self, seconds: float) -> None:
         self._m.queue_wait.observe(seconds)
 
     def cancel_released(self, seconds: float, wasted: int, *, late: bool) -> None:
         self._m.cancel_release.labels(self._model).observe(seconds)
-        self._m.wasted_tokens_total.labels(self._model).inc(wasted)
+        self._wasted.inc(wasted * self._scale)
         if late:
             self._m.late_releases_total.labels(self._model).inc()
 

@@ -1,15 +1,15 @@
-"""Which scheduler serves a method and a model name: the allow-list of what a client may ask for.
+"""Which offer serves a method and a model name: the allow-list of what a client may ask for.
 
 Names come from configuration. A name that is not here reaches no disk and no network.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from plait.errors import ModelNotFound, UnsupportedMethod
-from plait.scheduling.scheduler import Scheduler
+from plait.scheduling.offer import Offer
 from plait.wire.messages import MethodInfo
 
 
@@ -17,10 +17,10 @@ from plait.wire.messages import MethodInfo
 class Models:
     """The configured models per method; the only names a client may use."""
 
-    by_method: Mapping[str, Mapping[str, Scheduler]]
+    by_method: Mapping[str, Mapping[str, Offer]]
 
-    def resolve(self, method: str, name: str | None) -> Scheduler:
-        """The scheduler of a model; None means the method's default (the first configured).
+    def resolve(self, method: str, name: str | None) -> Offer:
+        """The offer of a model; None means the method's default (the first configured).
 
         Raises UnsupportedMethod when no model serves the method, ModelNotFound for other names.
         """
@@ -38,4 +38,14 @@ class Models:
         return models[name]
 
     def describe(self) -> dict[str, MethodInfo]:
-        return {m: MethodInfo(models=list(names)) for m, names in self.by_method.items() if names}
+        """For `welcome`. Voices are those of all the method's models, the default's first."""
+        return {
+            method: MethodInfo(list(offers), _voices(offers.values()))
+            for method, offers in self.by_method.items()
+            if offers
+        }
+
+
+def _voices(offers: Iterable[Offer]) -> list[str] | None:
+    names = dict.fromkeys(voice for offer in offers for voice in offer.voices)
+    return list(names) or None

@@ -1,34 +1,34 @@
 """The scheduler of one model: applies admission's decisions to the engine, owns the leases.
 
 Everything here is synchronous and runs on the event loop: streams call in, the engine's events
-call in, and every change asks for one `_pump` at the end of the tick (`call_soon`), so an open and
-its cancel read in the same tick reach no engine at all. It never looks at items, never touches a
-socket, and frees a lease exactly once: on *released* or on the worker's death.
+call in, and every change asks the pump for one decision at the end of the tick. It never looks at
+items, never touches a socket, and frees a lease exactly once: on *released* or on the worker's
+death.
 
 Bounds: at most `max_queued` streams pending (the next raises QueueFull), of which at most
-`MAX_PREPARING` are being tokenized by the worker at a time.
+`MAX_PREPARING` are being tokenized by the worker at a time. Input is bounded by its stream.
 """
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Protocol, assert_never
 
 from plait.engines.base import (
     Cancel,
     Command,
+    Consumed,
     EngineInfo,
     Event,
     Failed,
+    Feed,
     Finished,
+    FinishInput,
     Gauges,
     Item,
     LoadFailed,
     Loading,
-    Pause,
     Pong,
     Prepare,
     Prepared,
@@ -41,21 +41,15 @@ from plait.engines.base import (
 )
 from plait.errors import ModelLoadFailed, PlaitError, QueueFull, ShuttingDown
 from plait.metrics import Metrics
-from plait.scheduling.admission import Capacity
 from plait.scheduling.leases import Leases
 from plait.scheduling.line import Line
 from plait.scheduling.model_metrics import ModelMetrics
+from plait.scheduling.pauses import Pauses
+from plait.scheduling.policy import SchedulerPolicy as SchedulerPolicy
+from plait.scheduling.pump import Pump
+from plait.scheduling.stops import Stops
 from plait.scheduling.ticket import StreamListener, Ticket, TicketState
 from plait.wire.messages import Phase
-
-
-@dataclass(frozen=True, slots=True)
-class SchedulerPolicy:
-    max_queued: int = 64
-    queue_timeout_seconds: float = 60.0
-    yield_after_seconds: float = 1.0  # a paused stream gives its slot to others after this
-    release_bound_seconds: float = 0.1  # later releases count as late
-    kill_after_seconds: float = 10.0  # an unconfirmed cancel ends the worker
 
 
 class EngineHandle(Protocol):
@@ -77,10 +71,11 @@ class Scheduler:
         metrics: Metrics,
         policy: SchedulerPolicy,
         clock: Callable[[], float] = time.monotonic,
+        method: str = "chat",
     ) -> None:
         self.model = model
         self._policy = policy
-        self._metrics = ModelMetrics(metrics, model)
+        self._metrics = ModelMetrics(metrics, model, method)
         self._clock = clock
         self._info: EngineInfo | None = None  # None while no worker is ready
         self._load_error: PlaitError | None = None
@@ -88,11 +83,18 @@ class Scheduler:
         self._tickets: dict[int, Ticket] = {}  # by job, in order of arrival, until released
         self._line = Line(policy.queue_timeout_seconds)
         self._leases = Leases()
+        self._pump = Pump(self, self._line, self._leases, clock)
+        self._stops = Stops(policy, self._metrics, lambda reason: self.engine.kill(reason))
+        self._pauses = Pauses(
+            policy,
+            self._line,
+            self._leases,
+            lambda command: self.engine.send(command),
+            self._pump.touch,
+            clock,
+        )
         self._last_job = 0
         self._draining = False
-        self._pump_due = False
-        self._timeout_timer: asyncio.TimerHandle | None = None
-        self._hold_seconds = 0.0  # moving average of how long a slot is held, for eta
 
     def __repr__(self) -> str:
         return (
@@ -121,7 +123,7 @@ class Scheduler:
                 f"{waiting} streams wait for {self.model} and the queue holds "
                 f"{self._policy.max_queued}: try again later",
                 data={"queued": waiting, "max_queued": self._policy.max_queued},
-                retry_after_ms=self._eta_ms(0) or 1000,
+                retry_after_ms=self._pump.eta_ms(0) or 1000,
             )
         self._last_job += 1
         job = self._last_job
@@ -129,7 +131,7 @@ class Scheduler:
         ticket = Ticket(job, owner, batch, listener, prepare, self._clock())
         self._tickets[job] = ticket
         self._line.join(ticket)
-        self._touch()
+        self._pump.touch()
         return ticket
 
     def phase(self, ticket: Ticket) -> tuple[Phase, int, int | None, int | None]:
@@ -143,42 +145,29 @@ class Scheduler:
         """Stop it. True when it held nothing and is gone; else its `on_released` will follow."""
         if ticket.state in (TicketState.ENDED, TicketState.CANCELLING):
             return ticket.state is TicketState.ENDED
-        if ticket.prepared or ticket.state is TicketState.PREPARING:
+        if ticket.prepared is not None or ticket.state is TicketState.PREPARING:
             self.engine.send(Cancel(ticket.job, stamp))
         if ticket.pending:
             self._forget(ticket)
             return True
         self._line.leave(ticket)
-        ticket.state = TicketState.CANCELLING
-        ticket.cancel_stamp = stamp
-        ticket.stop_timer()
-        ticket.timer = asyncio.get_running_loop().call_later(
-            self._policy.kill_after_seconds, self._kill_for, ticket
-        )
+        self._stops.begin(ticket, stamp)
         return False
+
+    def feed(self, ticket: Ticket, command: Feed | FinishInput) -> None:
+        """More input, or its end. It waits here only while the worker does not know the job."""
+        if ticket.state is TicketState.LOADING:
+            ticket.early_input.append(command)
+        elif ticket.state not in (TicketState.CANCELLING, TicketState.ENDED):
+            self.engine.send(command)
 
     def pause(self, ticket: Ticket) -> None:
         """Stop computing for a reader that does not read. The reservation stays."""
-        if ticket.state is TicketState.RUNNING:
-            self.engine.send(Pause(ticket.job))
-            ticket.state = TicketState.PAUSED
-            ticket.timer = asyncio.get_running_loop().call_later(
-                self._policy.yield_after_seconds, self._yield_slot, ticket
-            )
-        elif ticket.state is TicketState.RESUMING:
-            self._line.leave(ticket)
-            ticket.state = TicketState.YIELDED
-            self._touch()
+        self._pauses.pause(ticket)
 
     def resume(self, ticket: Ticket) -> None:
         """Compute again; ahead of new work if the slot had been yielded."""
-        if ticket.state is TicketState.PAUSED:
-            ticket.stop_timer()
-            ticket.state = TicketState.RUNNING
-            self.engine.send(Resume(ticket.job))
-        elif ticket.state is TicketState.YIELDED:
-            self._line.enqueue(ticket, TicketState.RESUMING, self._clock())
-            self._touch()
+        self._pauses.resume(ticket)
 
     def drain(self) -> None:
         """Take no new work. What runs may end by itself; the sessions decide when to cancel."""
@@ -198,9 +187,10 @@ class Scheduler:
     def on_ready(self, info: EngineInfo) -> None:
         self._info = info
         self._load_error = None
+        self._pump.open = True
         self._leases.set_capacity(info)
         self._metrics.ready(info)
-        self._touch()
+        self._pump.touch()
 
     def on_events(self, events: list[Event]) -> None:
         for event in events:
@@ -209,6 +199,7 @@ class Scheduler:
     def on_worker_lost(self, error: PlaitError) -> None:
         """Everything the worker held is free. Loading streams wait for its successor."""
         self._info = None
+        self._pump.open = False
         self._metrics.lost()
         failed_to_load = isinstance(error, ModelLoadFailed)
         if failed_to_load:
@@ -216,8 +207,7 @@ class Scheduler:
         for ticket in list(self._tickets.values()):
             if ticket.state is TicketState.LOADING and not failed_to_load:
                 continue
-            if ticket.cancel_stamp is not None:
-                self._observe_release(ticket, self._clock(), 0)
+            self._stops.confirm(ticket, self._clock(), 0)
             self._forget(ticket)
             ticket.listener.on_lost(error)
         self._leases.set_capacity(None)
@@ -237,17 +227,20 @@ class Scheduler:
                     self._receive_for(ticket, event)
 
     def _receive_for(
-        self, ticket: Ticket, event: Prepared | Refused | Item | Finished | Failed | Released
+        self,
+        ticket: Ticket,
+        event: Prepared | Refused | Item | Consumed | Finished | Failed | Released,
     ) -> None:
         match event:
             case Item():
                 self._metrics.units(event.units)
                 ticket.listener.on_item(event)
+            case Consumed():
+                ticket.listener.on_consumed(event.bytes)
             case Prepared():
                 self._enqueue(ticket, event)
             case Refused():
-                if ticket.cancel_stamp is not None:
-                    self._observe_release(ticket, self._clock(), 0)
+                self._stops.confirm(ticket, self._clock(), 0)
                 self._forget(ticket)
                 ticket.listener.on_refused(event.fault.to_error())
             case Finished():
@@ -259,25 +252,20 @@ class Scheduler:
             case _:
                 assert_never(event)
 
-    # --- leases --------------------------------------------------------------------------------
+    # --- the pump calls in (Turn) ---------------------------------------------------------------
 
-    def _enqueue(self, ticket: Ticket, prepared: Prepared) -> None:
-        assert ticket.state is TicketState.PREPARING, ticket
-        ticket.prepared = True
-        ticket.prompt_tokens = prepared.prompt_tokens
-        ticket.max_tokens = prepared.max_tokens
-        ticket.reserve_bytes = prepared.reserve_bytes
-        try:
-            self._leases.budget.check_can_ever_fit(self.model, prepared.reserve_bytes)
-        except PlaitError as error:
-            self.engine.send(Cancel(ticket.job, self._clock()))
-            self._forget(ticket)
-            ticket.listener.on_refused(error)
-            return
-        self._line.enqueue(ticket, TicketState.QUEUED, ticket.submitted)
-        self._touch()
+    def send_prepare(self, ticket: Ticket) -> None:
+        self.engine.send(ticket.prepare)
+        for command in ticket.early_input:
+            self.engine.send(command)
+        ticket.early_input.clear()
 
-    def _grant(self, ticket: Ticket) -> None:
+    def refuse(self, ticket: Ticket, error: PlaitError) -> None:
+        self.engine.send(Cancel(ticket.job, self._clock()))
+        self._forget(ticket)
+        ticket.listener.on_refused(error)
+
+    def grant(self, ticket: Ticket) -> None:
         self._line.grant(ticket)
         self._leases.take_slot(ticket)
         if ticket.state is TicketState.RESUMING:
@@ -289,28 +277,31 @@ class Scheduler:
         self._leases.reserve(ticket)
         self._metrics.queue_wait(ticket.started_at - ticket.submitted)
         self.engine.send(Start(ticket.job))
-        ticket.listener.on_started(self.model, ticket.prompt_tokens, ticket.max_tokens)
+        assert ticket.prepared is not None
+        assert self._info is not None
+        ticket.listener.on_started(self.model, ticket.prepared, self._info.format)
 
-    def _yield_slot(self, ticket: Ticket) -> None:
-        assert ticket.state is TicketState.PAUSED, ticket
-        ticket.timer = None
-        ticket.state = TicketState.YIELDED
-        self._leases.free_slot(ticket)
-        self._touch()
+    def settled(self) -> None:
+        self._metrics.leases(self._leases)
+
+    # --- leases --------------------------------------------------------------------------------
+
+    def _enqueue(self, ticket: Ticket, prepared: Prepared) -> None:
+        assert ticket.state is TicketState.PREPARING, ticket
+        ticket.prepared = prepared
+        try:
+            self._leases.budget.check_can_ever_fit(self.model, prepared.reserve_bytes)
+        except PlaitError as error:
+            self.refuse(ticket, error)
+            return
+        self._line.enqueue(ticket, TicketState.QUEUED, ticket.submitted)
+        self._pump.touch()
 
     def _release(self, ticket: Ticket, released: Released) -> None:
-        if ticket.cancel_stamp is not None:
-            self._observe_release(ticket, released.at, released.wasted)
-        held = self._clock() - ticket.started_at
-        self._hold_seconds += 0.2 * (held - self._hold_seconds)
+        self._stops.confirm(ticket, released.at, released.wasted)
+        self._pump.observe_hold(self._clock() - ticket.started_at)
         self._forget(ticket)
         ticket.listener.on_released(released)
-
-    def _observe_release(self, ticket: Ticket, at: float, wasted: int) -> None:
-        assert ticket.cancel_stamp is not None
-        took = max(0.0, at - ticket.cancel_stamp)
-        late = took > self._policy.release_bound_seconds
-        self._metrics.cancel_released(took, wasted, late=late)
 
     def _forget(self, ticket: Ticket) -> None:
         """Give back what it holds, exactly once: nobody finds the ticket again afterwards."""
@@ -319,58 +310,4 @@ class Scheduler:
         self._line.leave(ticket)
         self._tickets.pop(ticket.job, None)
         ticket.state = TicketState.ENDED
-        self._touch()
-
-    def _kill_for(self, ticket: Ticket) -> None:
-        ticket.timer = None
-        self.engine.kill(
-            f"job {ticket.job} was not released {self._policy.kill_after_seconds:.0f} s after "
-            "its cancel"
-        )
-
-    # --- admission -----------------------------------------------------------------------------
-
-    def _touch(self) -> None:
-        """Something changed: decide again at the end of this tick."""
-        if not self._pump_due:
-            self._pump_due = True
-            asyncio.get_running_loop().call_soon(self._pump)
-
-    def _pump(self) -> None:
-        self._pump_due = False
-        if self._info is not None:
-            for ticket in self._line.take_to_prepare():
-                self.engine.send(ticket.prepare)
-            self._admit()
-        self._metrics.leases(self._leases)
-
-    def _admit(self) -> None:
-        now = self._clock()
-        capacity = Capacity(self._leases.free_slots, self._leases.budget.available_bytes)
-        decision = self._line.decide(capacity, now)
-        for job, error in decision.refuse:
-            ticket = self._line.queued[job]
-            self.engine.send(Cancel(job, now))
-            self._forget(ticket)
-            ticket.listener.on_refused(error)
-        for job in decision.start:
-            self._grant(self._line.queued[job])
-        for position, job in enumerate(decision.waiting):
-            ticket = self._line.queued[job]
-            if ticket.state is TicketState.QUEUED:
-                ticket.listener.on_phase("queued", position, None, self._eta_ms(position))
-        self._arm_timeout()
-
-    def _arm_timeout(self) -> None:
-        if self._timeout_timer is not None:
-            self._timeout_timer.cancel()
-            self._timeout_timer = None
-        when = self._line.next_timeout
-        if when is not None:
-            delay = max(0.0, when - self._clock())
-            self._timeout_timer = asyncio.get_running_loop().call_later(delay, self._touch)
-
-    def _eta_ms(self, position: int) -> int | None:
-        if self._info is None or self._hold_seconds == 0:
-            return None
-        return round(1000 * self._hold_seconds * (position + 1) / self._info.slots)
+        self._pump.touch()

@@ -12,9 +12,17 @@ import enum
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from plait.engines.base import Item, Prepare, Released, Usage
+from plait.engines.base import (
+    Feed,
+    FinishInput,
+    Item,
+    Prepare,
+    Prepared,
+    Released,
+    Usage,
+)
 from plait.errors import PlaitError
-from plait.wire.messages import FinishReason, Phase
+from plait.wire.messages import FinishReason, Format, Phase
 
 
 class TicketState(enum.Enum):
@@ -48,7 +56,10 @@ class StreamListener(Protocol):
         self, phase: Phase, position: int, percent: int | None, eta_ms: int | None
     ) -> None: ...
 
-    def on_started(self, model: str, prompt_tokens: int, max_tokens: int) -> None: ...
+    def on_started(self, model: str, prepared: Prepared, format: Format | None) -> None: ...
+
+    def on_consumed(self, size_bytes: int) -> None:
+        """The job took so much more of its input; upload credit goes back."""
 
     def on_item(self, item: Item) -> None: ...
 
@@ -75,10 +86,9 @@ class Ticket:
     prepare: Prepare
     submitted: float
     state: TicketState = TicketState.LOADING
-    prepared: bool = False  # the worker knows the job
-    prompt_tokens: int = 0
-    max_tokens: int = 0
-    reserve_bytes: int = 0
+    # Input from before the worker knows the job; bounded by the stream's upload credit.
+    early_input: list[Feed | FinishInput] = field(default_factory=list, repr=False)
+    prepared: Prepared | None = None  # the worker's answer to `prepare`
     reserved_bytes: int = 0  # held now
     holds_slot: bool = False
     enqueued: float = 0.0
@@ -89,6 +99,11 @@ class Ticket:
     @property
     def pending(self) -> bool:
         return self.state in PENDING
+
+    @property
+    def reserve_bytes(self) -> int:
+        """What it needs to run."""
+        return 0 if self.prepared is None else self.prepared.reserve_bytes
 
     def stop_timer(self) -> None:
         if self.timer is not None:

@@ -38,6 +38,7 @@ class StreamQueue:
     take_final: Callable[[], str] | None = None  # set when `done` may follow the last item
     items: deque[Item] = field(default_factory=deque)
     queued_bytes: int = 0
+    media_bytes: int = 0  # payload of the binary items that left
     sent_bytes: int = 0  # virtual time: bytes sent, moved up to the rank's on becoming ready
     scheduled: bool = False
     closed: bool = False
@@ -148,6 +149,7 @@ class Outbox:
             queue.scheduled = True
             self._push(queue)
         if item.kind:
+            queue.media_bytes += len(item.data)
             return encode_binary(item.kind, item.flags, queue.id, seq, item.aux, item.data)
         return encode_item(queue.id, seq, item.data)
 

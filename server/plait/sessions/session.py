@@ -12,17 +12,16 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any, Protocol, assert_never
-
-import msgspec
-import structlog
+from dataclasses import dataclass, field, replace
+from typing import assert_never
 
 from plait import __version__
-from plait.errors import InvalidRequest, PlaitError, RateLimited, ShuttingDown
+from plait.errors import PlaitError, ShuttingDown
 from plait.metrics import Metrics
 from plait.scheduling.routing import Models
 from plait.sessions.outbox import AUDIO, TEXT, VECTORS, Outbox, StreamQueue
+from plait.sessions.reports import Reports
+from plait.sessions.socket import Socket as Socket, SocketClosed as SocketClosed
 from plait.sessions.stream import Stream, StreamPolicy
 from plait.wire.close import CloseCode
 from plait.wire.codec import encode_server
@@ -54,26 +53,7 @@ from plait.wire.window import Credit
 
 RANK = {"synthesize": AUDIO, "chat": TEXT, "transcribe": TEXT, "embed": VECTORS}
 FRAMES_PER_TURN = 16
-CANCEL_FACTS = ("by", "released", "stop_ms", "wasted")  # of a `cancelled`, worth a log line
 BATCH_RANKS = 3  # batch streams rank after all interactive ones
-
-log = structlog.get_logger("plait.session")
-
-
-class SocketClosed(Exception):
-    """The peer is gone; nothing can be sent and nothing more arrives."""
-
-
-class Socket(Protocol):
-    """What a session needs of a WebSocket."""
-
-    async def receive(self) -> str | bytes:
-        """The next frame. Raises SocketClosed."""
-
-    async def send(self, frame: str | bytes) -> None:
-        """Waits while the peer does not read. Raises SocketClosed."""
-
-    async def close(self, code: int, reason: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +73,7 @@ class Session:
         self.outbox = Outbox(self._wake_writer, self._overflowed)
         self._socket = socket
         self._models = models
-        self._metrics = metrics
+        self._reports = Reports(name, metrics)
         self._policy = policy
         self._clock = policy.clock
         self._connection = Connection(policy.limits)
@@ -102,12 +82,10 @@ class Session:
         self._draining = False
         self._closing: tuple[int, str] | None = None
         self._tasks: tuple[asyncio.Task[None], ...] = ()
-        self._log = log.bind(session=name)
 
     async def run(self) -> None:
         """Serve the socket until either side ends it. Streams are told before this returns."""
-        self._metrics.connections.inc()
-        self._log.info("session.opened")
+        self._reports.session_opened()
         self.outbox.send_control(encode_server(self._welcome()))
         try:
             async with asyncio.TaskGroup() as tasks:
@@ -116,8 +94,7 @@ class Session:
                 self._tasks = (reader, writer)
         finally:
             self._cancel_all("disconnect")
-            self._metrics.connections.dec()
-            self._log.info("session.closed")
+            self._reports.session_closed()
 
     @property
     def running(self) -> int:
@@ -236,18 +213,15 @@ class Session:
     ) -> None:
         match event:
             case AckReceived():
-                try:
-                    stream.receive_ack(event.seq, event.window)
-                except InvalidRequest as error:
-                    stream.fail(error)
+                stream.receive_ack(event.seq, event.window)
+            case InputReceived() | AudioReceived():
+                stream.receive_input(event)
+            case EndReceived():
+                stream.finish_input()
             case CancelReceived():
-                stream.cancel("client", now)
+                stream.cancel("client", now, event.heard_ms)
             case StreamFaulted():
                 stream.fail(event.error)
-            case InputReceived() | AudioReceived() | EndReceived():
-                stream.fail(
-                    InvalidRequest(f"{stream.method} takes no input after its open", param="type")
-                )
             case _:
                 assert_never(event)
 
@@ -255,61 +229,36 @@ class Session:
         try:
             if self._draining:
                 raise ShuttingDown("the server is shutting down: reconnect in a moment")
-            scheduler = self._models.resolve(event.method, event.params.model)
-            batch = event.priority == "batch"
-            queue = StreamQueue(
-                event.id,
-                Credit(event.window),
-                RANK[event.method] + BATCH_RANKS * batch,
-                self._policy.streams.max_outbox_bytes,
-            )
-            stream = Stream(
-                event.id,
-                event.method,
-                queue,
-                self,
-                scheduler,
-                self._policy.streams,
-                self._clock,
-                now,
-            )
-            stream.open(_builtins(event.params), self.name, batch)
+            offer = self._models.resolve(event.method, event.params.model)
+            request = replace(event, params=offer.complete(event.params))
+            policy = self._policy.streams
+            rank = RANK[event.method] + BATCH_RANKS * (event.priority == "batch")
+            queue = StreamQueue(event.id, Credit(event.window), rank, policy.max_outbox_bytes)
+            stream = Stream(request, queue, self, offer.scheduler, policy, self._clock, now)
+            stream.open(self.name)
         except PlaitError as error:
             self._connection.forget(event.id)
             self._reject(event.id, event.method, error)
             return
         self._streams[event.id] = stream
-        self._metrics.streams_queued.labels(event.method).inc()
-        if event.deadline_ms is not None:
-            stream.set_deadline(event.deadline_ms)
-        self._log.debug("stream.opened", stream=event.id, method=event.method)
+        self._reports.opened(event.id, event.method)
 
     def _reject(self, id: int, method: str, error: PlaitError) -> None:
         self.outbox.send_control(encode_server(Rejected(id, ErrorBody.of(error))))
-        self._metrics.streams_total.labels(method, "rejected").inc()
-        # What a peer does wrong it can do thousands of times a second: counted, not written down.
-        peers_fault = error.error_class == "client" or isinstance(error, RateLimited)
-        log_line = self._log.debug if peers_fault else self._log.info
-        log_line("stream.rejected", stream=id, method=method, code=error.code)
+        self._reports.rejected(id, method, error)
 
     # --- streams call back (StreamOwner) -------------------------------------------------------
 
     def on_stream_started(self, stream: Stream) -> None:
-        self._metrics.streams_queued.labels(stream.method).dec()
-        self._metrics.streams_active.labels(stream.method).inc()
-        self._log.debug("stream.started", stream=stream.id, method=stream.method)
+        self._reports.started(stream.id, stream.method)
+
+    def on_first_item(self, stream: Stream, seconds: float) -> None:
+        self._reports.first_item(stream.method, seconds)
 
     def on_stream_ended(self, stream: Stream, outcome: str, cancelled: Cancelled | None) -> None:
         del self._streams[stream.id]
         self._connection.forget(stream.id)
-        gauge = self._metrics.streams_active if stream.started else self._metrics.streams_queued
-        gauge.labels(stream.method).dec()
-        self._metrics.streams_total.labels(stream.method, outcome).inc()
-        facts: dict[str, object] = {}
-        if cancelled is not None:
-            self._metrics.cancelled_total.labels(cancelled.by).inc()
-            facts = {name: getattr(cancelled, name) for name in CANCEL_FACTS}
-        self._log.info("stream.ended", stream=stream.id, outcome=outcome, **facts)
+        self._reports.ended(stream.id, stream.method, stream.started, outcome, cancelled)
         # After this tick, so that the terminal itself is in the outbox first.
         if self._draining:
             asyncio.get_running_loop().call_soon(self._close_if_drained)
@@ -342,9 +291,3 @@ class Session:
             methods=methods,
             capabilities=list(methods),
         )
-
-
-def _builtins(params: msgspec.Struct) -> dict[str, Any]:
-    """Params as plain values for the worker, defaults left out."""
-    builtins: dict[str, Any] = msgspec.to_builtins(params)
-    return builtins

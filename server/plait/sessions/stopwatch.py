@@ -32,10 +32,12 @@ class Stopwatch:
     def start(self) -> None:
         self._started = self._clock()
 
-    def item(self) -> None:
-        """An item came out of the engine; the first one counts."""
-        if self._first_item is None:
-            self._first_item = self._clock()
+    def item(self) -> float | None:
+        """An item came out of the engine. For the first one: seconds since the open."""
+        if self._first_item is not None:
+            return None
+        self._first_item = self._clock()
+        return self._first_item - self.opened
 
     def pause(self) -> None:
         assert self._paused_since is None

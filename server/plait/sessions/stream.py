@@ -1,55 +1,50 @@
 """One stream from its open to its single terminal: the one path of every ending.
 
-A stream has no task: it is moved by the session's reader (acks, cancel), by its ticket (phases,
-items, *released*) and by its own timers, all on the event loop. Whatever ends it goes through
-`cancel`, `fail` or the taking of `done`, and all of these through `_end`, once. Order matters:
-the stream is fenced and its queue purged in the tick of the cause, the engine is told, and only
-after its confirmation (or `confirm_seconds`) the terminal goes out and the stream is forgotten.
+A stream has no task: it is moved by the session's reader (acks, input, cancel), by its ticket
+(phases, items, *released*) and by its own timers, all on the event loop. Whatever ends it goes
+through `cancel`, `fail` or the taking of `done`, and all of these through `_end`, once. Order
+matters: the stream is fenced and its queue purged in the tick of the cause, the engine is told,
+and only after its confirmation (or `confirm_seconds`) the terminal goes out and the stream is
+forgotten.
 
-It does not know the socket, nor why a slot was or was not granted.
+It does not know the socket, why a slot was or was not granted, nor what an item says.
 """
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, Protocol
 
-from plait.engines.base import Item, Released, Usage
-from plait.errors import PlaitError
+import msgspec
+
+from plait.engines.base import Item, Prepared, Released, Usage
+from plait.errors import InvalidRequest, PlaitError
 from plait.scheduling.scheduler import Scheduler
 from plait.scheduling.ticket import Ticket
+from plait.sessions.accounts import account_for
 from plait.sessions.outbox import Outbox, StreamQueue
+from plait.sessions.reader import Reader
 from plait.sessions.stopwatch import Stopwatch
+from plait.sessions.terminals import Terminals
+from plait.sessions.timers import Timers
+from plait.sessions.upload import Upload
+from plait.sessions.waiting import Waiting
 from plait.wire.codec import encode_server
+from plait.wire.events import AudioReceived, InputReceived, OpenReceived
+from plait.wire.input import InputPort, port_for
 from plait.wire.messages import (
     Accepted,
     Cancelled,
     CancelledBy,
-    Done,
-    ErrorBody,
     FinishReason,
+    Format,
+    InputAck,
     Phase,
     ServerMessage,
     Started,
-    StreamFailed,
-    Timing,
 )
 from plait.wire.stream import StreamInput, StreamMachine
-
-EMPTY_USAGE: dict[str, Usage] = {
-    "chat": {"prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0},
-    "transcribe": {"audio_ms": 0},
-    "synthesize": {"characters": 0, "audio_ms": 0},
-    "embed": {"texts": 0, "tokens": 0},
-}
-UNIT = {
-    "chat": "tokens",
-    "transcribe": "audio_ms",
-    "synthesize": "audio_ms",
-    "embed": "texts",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +60,22 @@ class StreamOwner(Protocol):
 
     outbox: Outbox
 
+    def on_stream_started(self, stream: Stream) -> None: ...
+
+    def on_first_item(self, stream: Stream, seconds: float) -> None:
+        """The first item for the client came out of the engine, so long after its open."""
+
     def on_stream_ended(self, stream: Stream, outcome: str, cancelled: Cancelled | None) -> None:
         """The terminal (the third argument, where it is a `cancelled`) was queued or taken:
         forget the id."""
 
-    def on_stream_started(self, stream: Stream) -> None: ...
-
 
 class Stream:
-    """Listener of its ticket (`StreamListener`). See the module docstring."""
+    """`opened` is when its open was read; all times are of `clock`."""
 
     def __init__(
         self,
-        id: int,
-        method: str,
+        request: OpenReceived,
         queue: StreamQueue,
         owner: StreamOwner,
         scheduler: Scheduler,
@@ -86,24 +83,37 @@ class Stream:
         clock: Callable[[], float],
         opened: float,
     ) -> None:
-        self.id = id
-        self.method = method
+        self.id = request.id
+        self.method = request.method
         self.queue = queue
         self.machine = StreamMachine()
-        self.ticket: Ticket | None = None
+        self._request = request
         self._owner = owner
         self._scheduler = scheduler
         self._policy = policy
         self._clock = clock
-        self._timers: dict[str, asyncio.TimerHandle] = {}
+        self._timers = Timers()
         self._times = Stopwatch(opened, clock)
-        self._usage = dict(EMPTY_USAGE[method])
+        self._account = account_for(request.method, request.params)
+        self._terminals = Terminals(queue, self._times, self._account)
+        self._waiting = Waiting(policy.accepted_interval_seconds, self._send, self._timers, clock)
+        self._reader = Reader(
+            queue,
+            self._times,
+            self._timers,
+            policy.slow_seconds,
+            pause=lambda: scheduler.pause(self._ticket),
+            resume=lambda: scheduler.resume(self._ticket),
+            slow=lambda: self.cancel("slow"),
+        )
+        self._upload: Upload | None = None  # None: it takes no input
         self._finish_reason: FinishReason | None = None
         self._released: Released | None = None
         self._cancel: tuple[CancelledBy, float] | None = None  # the first cancel's cause and time
+        self._heard_ms: float | None = None  # what that cancel said of its listener
         self._ended = False  # the terminal was queued or taken
-        self._accepted: Accepted | None = None  # the newest, sent or waiting for its interval
-        self._accepted_at = 0.0
+
+    _ticket: Ticket  # from `open` on
 
     @property
     def live(self) -> bool:
@@ -116,98 +126,132 @@ class Stream:
 
     # --- the session calls in ------------------------------------------------------------------
 
-    def open(self, params: dict[str, object], connection: str, batch: bool) -> None:
+    def open(self, connection: str) -> None:
         """Ask for a slot. Raises the typed reason for a `rejected`."""
-        self.ticket = self._scheduler.submit(self.method, params, connection, batch, self)
-        self.on_phase(*self._scheduler.phase(self.ticket))
-
-    def set_deadline(self, deadline_ms: int) -> None:
-        left = self._times.opened + deadline_ms / 1000 - self._clock()
-        self._arm("deadline", max(0.0, left), lambda: self.cancel("deadline"))
+        request = self._request
+        params: dict[str, Any] = msgspec.to_builtins(request.params)  # defaults left out
+        ticket = self._ticket = self._scheduler.submit(
+            self.method, params, connection, request.priority == "batch", self
+        )
+        port = port_for(request.params)
+        if port is not InputPort.NONE:
+            self._upload = Upload(
+                ticket.job,
+                lambda command: self._scheduler.feed(ticket, command),
+                self._timers,
+                self._clock,
+                one_text=port is InputPort.TEXT,
+            )
+        self.on_phase(*self._scheduler.phase(ticket))
+        if request.deadline_ms is not None:
+            left = self._times.opened + request.deadline_ms / 1000 - self._clock()
+            self._timers.arm("deadline", left, lambda: self.cancel("deadline"))
 
     def receive_ack(self, seq: int, window: int | None) -> None:
-        """Raises InvalidRequest(seq) for an ack beyond what was sent."""
-        if self.live and self.queue.credit.receive_ack(seq, window):
-            self._disarm("slow")
-            self._after_credit()
+        """An ack beyond what was sent is this stream's error."""
+        if not self.live:
+            return
+        try:
+            progress = self.queue.credit.receive_ack(seq, window)
+        except InvalidRequest as error:
+            self.fail(error)
+            return
+        if progress:
+            self._owner.outbox.wake(self.queue)
+            self._reader.progressed()
+
+    def receive_input(self, event: InputReceived | AudioReceived) -> None:
+        """Input beyond its credit is this stream's error."""
+        if not self.live:
+            return
+        assert self._upload is not None, "the connection lets input through only where it is taken"
+        try:
+            if isinstance(event, AudioReceived):
+                self._upload.receive_audio(event.payload)
+            else:
+                self._upload.receive_texts(event.texts or [event.text or ""])
+        except PlaitError as error:
+            self.fail(error)
+
+    def finish_input(self) -> None:
+        if self.live:
+            assert self._upload is not None
+            self._upload.finish()
 
     def item_left(self) -> None:
         """The writer's send() of one of our items returned."""
         if self.live:
-            # A pause for too many bytes ends as they leave: the reader may owe no ack yet.
-            self._after_credit()
+            self._owner.outbox.wake(self.queue)
+            self._reader.drained()
 
-    def cancel(self, by: CancelledBy, stamp: float | None = None) -> None:
+    def cancel(
+        self, by: CancelledBy, stamp: float | None = None, heard_ms: float | None = None
+    ) -> None:
         """End it, whatever it is doing. Idempotent; the first cause counts."""
         if not self.live:
             return
         stamp = self._clock() if stamp is None else stamp
         self.machine.process(StreamInput.CANCEL)
         self._cancel = (by, stamp)
+        self._heard_ms = heard_ms
         self._owner.outbox.close(self.queue)
-        self._disarm("slow", "deadline", "accepted")
-        assert self.ticket is not None
-        if self._released is not None or self._scheduler.cancel(self.ticket, stamp):
+        self._timers.disarm_all()
+        if self._released is not None or self._scheduler.cancel(self._ticket, stamp):
             self._end_cancelled(stop_ms=0.0, wasted=0)
             return
-        self._arm("confirm", self._policy.confirm_seconds, self._end_unconfirmed)
+        self._timers.arm("confirm", self._policy.confirm_seconds, self._end_unconfirmed)
 
     def fail(self, error: PlaitError) -> None:
         """The peer or the engine broke this stream: its error is the terminal."""
-        if not self.live:
-            return
-        assert self.ticket is not None
-        self._scheduler.cancel(self.ticket, self._clock())
-        self._end_failed(error)
+        if self.live:
+            self._scheduler.cancel(self._ticket, self._clock())
+            self._end_failed(error)
 
     # --- the ticket calls in (StreamListener) --------------------------------------------------
 
     def on_phase(
         self, phase: Phase, position: int, percent: int | None, eta_ms: int | None
     ) -> None:
-        """Tell the client, at most once per interval; what changed meanwhile is told after it."""
-        accepted = Accepted(self.id, phase, position, percent, eta_ms)
-        if self._accepted is None:
-            self._send_accepted(accepted)
-        elif self.live and accepted != self._accepted:
-            self._accepted = accepted
-            if "accepted" not in self._timers:
-                wait = self._accepted_at + self._policy.accepted_interval_seconds - self._clock()
-                self._arm("accepted", max(0.0, wait), self._repeat_accepted)
+        if self.live:
+            window_bytes = None if self._upload is None else self._upload.window_bytes
+            self._waiting.tell(Accepted(self.id, phase, position, percent, eta_ms, window_bytes))
 
-    def on_started(self, model: str, prompt_tokens: int, max_tokens: int) -> None:
+    def on_started(self, model: str, prepared: Prepared, format: Format | None) -> None:
         self.machine.process(StreamInput.STARTED)
-        self._disarm("accepted")
+        self._timers.disarm("accepted")
         self._times.start()
-        if self.method == "chat":
-            self._usage["prompt_tokens"] = prompt_tokens
+        self._account.begin(prepared, format)
         self._owner.on_stream_started(self)
-        self._send(Started(self.id, model, max_tokens))
+        max_tokens = prepared.max_tokens if self.method == "chat" else None
+        self._send(Started(self.id, model, max_tokens, format))
+
+    def on_consumed(self, size_bytes: int) -> None:
+        if self.live and self._upload is not None:
+            total = self._upload.consume(size_bytes)
+            if total is not None:
+                self._send(InputAck(self.id, total, self._upload.window_bytes))
 
     def on_item(self, item: Item) -> None:
-        if not self.live:
+        if not self.live or not self._account.take(item):
             return
-        self._times.item()
-        self._count(item)
+        first = self._times.item()
+        if first is not None:
+            self._owner.on_first_item(self, first)
         self._owner.outbox.send_item(self.queue, item)
-        if self.queue.full and not self._times.paused:
-            self._times.pause()
-            assert self.ticket is not None
-            self._scheduler.pause(self.ticket)
-        self._watch_reader()
+        self._reader.item_queued()
 
     def on_finished(self, finish_reason: FinishReason, usage: Usage) -> None:
-        self._usage = dict(usage)
+        self._account.settle(usage)
         if not self.live:
             return
         self._finish_reason = finish_reason
         self._times.resume()
         self.queue.take_final = self._take_done
         self._owner.outbox.wake(self.queue)
-        self._watch_reader()
+        self._reader.watch()
 
     def on_failed(self, error: PlaitError, usage: Usage) -> None:
-        self._usage = dict(usage)
+        self._account.settle(usage)
         if self.live:
             self._end_failed(error)
 
@@ -221,7 +265,7 @@ class Stream:
     def on_released(self, released: Released) -> None:
         self._released = released
         if self._cancel is not None and not self._ended:
-            self._usage = dict(released.usage)
+            self._account.settle(released.usage)
             stop_ms = max(0.0, (released.at - self._cancel[1]) * 1000)
             self._end_cancelled(stop_ms, released.wasted)
 
@@ -232,66 +276,17 @@ class Stream:
         elif self.live and self._finish_reason is None:
             self._end_failed(error)
 
-    # --- inside --------------------------------------------------------------------------------
-
-    def _send_accepted(self, accepted: Accepted) -> None:
-        self._accepted = accepted
-        self._accepted_at = self._clock()
-        self._send(accepted)
-
-    def _repeat_accepted(self) -> None:
-        assert self._accepted is not None
-        self._send_accepted(self._accepted)
-
-    def _count(self, item: Item) -> None:
-        if self.method == "chat":
-            self._usage["completion_tokens"] += item.units
-
-    def _after_credit(self) -> None:
-        self._owner.outbox.wake(self.queue)
-        if self._times.paused and self.queue.half_empty and self.live:
-            self._times.resume()
-            assert self.ticket is not None
-            self._scheduler.resume(self.ticket)
-        self._watch_reader()
-
-    def _watch_reader(self) -> None:
-        """A reader that owes acks has `slow_seconds` to make progress (never with window 0).
-
-        It owes them too when it has credit left, but nothing comes: paused, all sent, only its
-        acks can end the pause, and until then the stream's memory is nobody else's.
-        """
-        waits = self.queue.blocked or (self._times.paused and not self.queue.items)
-        if self.queue.credit.window == 0 or not waits:
-            self._disarm("slow")
-        elif "slow" not in self._timers:
-            self._arm("slow", self._policy.slow_seconds, lambda: self.cancel("slow"))
-
-    def _arm(self, name: str, seconds: float, action: Callable[[], None]) -> None:
-        loop = asyncio.get_running_loop()
-        self._timers[name] = loop.call_later(seconds, self._fire, name, action)
-
-    def _fire(self, name: str, action: Callable[[], None]) -> None:
-        del self._timers[name]
-        action()
-
-    def _disarm(self, *names: str) -> None:
-        for name in names:
-            if timer := self._timers.pop(name, None):
-                timer.cancel()
+    # --- the terminals -------------------------------------------------------------------------
 
     def _send(self, message: ServerMessage) -> None:
         self._owner.outbox.send_control(encode_server(message))
 
-    # --- the terminals -------------------------------------------------------------------------
-
     def _take_done(self) -> str:
         """The writer takes `done`: from here on completion has won."""
         assert self._finish_reason is not None
-        timing = self._timing()
+        done = self._terminals.done(self._finish_reason)
         self.machine.process(StreamInput.DONE)
         self._end("completed", None)
-        done = Done(self.id, self.queue.seq, self._finish_reason, self._usage, timing)
         return encode_server(done)
 
     def _end_unconfirmed(self) -> None:
@@ -301,32 +296,20 @@ class Stream:
         self, stop_ms: float | None, wasted: int | None, *, released: bool = True
     ) -> None:
         assert self._cancel is not None
-        terminal = Cancelled(
-            self.id,
-            self.queue.seq,
-            self._cancel[0],
-            released,
-            None if stop_ms is None else round(stop_ms, 3),
-            None if wasted is None else {UNIT[self.method]: wasted},
-            self._usage,
-            self._timing(),
-        )
+        by, heard_ms = self._cancel[0], self._heard_ms
+        terminal = self._terminals.cancelled(by, heard_ms, stop_ms, wasted, released=released)
         self._end("cancelled", terminal)
         self._send(terminal)
 
     def _end_failed(self, error: PlaitError) -> None:
         self.machine.process(StreamInput.ERROR)
         self._owner.outbox.close(self.queue)
-        body = ErrorBody.of(error)
-        terminal = StreamFailed(self.id, self.queue.seq, body, self._usage, self._timing())
+        terminal = self._terminals.failed(error)
         self._end("errored", None)
         self._send(terminal)
 
     def _end(self, outcome: str, cancelled: Cancelled | None) -> None:
         assert not self._ended, self
         self._ended = True
-        self._disarm(*list(self._timers))
+        self._timers.disarm_all()
         self._owner.on_stream_ended(self, outcome, cancelled)
-
-    def _timing(self) -> Timing:
-        return self._times.timing(items_left=self.queue.seq > 0)

@@ -7,7 +7,7 @@ This module knows no bytes (see `codec`) and no order of messages (see `stream`,
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Final, Literal
 
 import msgspec
 from msgspec import Meta, Raw
@@ -22,6 +22,14 @@ from plait.wire.params import (
     SynthesizeParams as SynthesizeParams,
     TranscribeParams as TranscribeParams,
 )
+
+UNIT: Final = {
+    "chat": "tokens",
+    "transcribe": "audio_ms",
+    "synthesize": "audio_ms",
+    "embed": "texts",
+}
+"""What the work of each method is counted in, and the key of its `wasted`."""
 
 MAX_ID = 2**32 - 1
 MAX_WINDOW = 256

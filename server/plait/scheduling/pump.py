@@ -1,0 +1,90 @@
+"""When a model's scheduler decides: once at the end of each tick in which something changed.
+
+Prepares go to the worker in order of arrival, then admission's decision is applied through
+`Turn`; a timer asks again when somebody will have waited too long. So an open and its cancel read
+in one tick reach no engine at all. Does NOT decide (see `admission`) and holds nothing.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Protocol
+
+from plait.errors import PlaitError
+from plait.scheduling.admission import Capacity
+from plait.scheduling.leases import Leases
+from plait.scheduling.line import Line
+from plait.scheduling.ticket import Ticket, TicketState
+
+
+class Turn(Protocol):
+    """What the scheduler does when its turn comes. Only ever called from the end of a tick."""
+
+    def send_prepare(self, ticket: Ticket) -> None: ...
+
+    def refuse(self, ticket: Ticket, error: PlaitError) -> None: ...
+
+    def grant(self, ticket: Ticket) -> None: ...
+
+    def settled(self) -> None:
+        """The decision is applied: leases are what they are until the next change."""
+
+
+class Pump:
+    """Owned by one scheduler. `open` is whether a worker is ready to be told anything."""
+
+    def __init__(self, turn: Turn, line: Line, leases: Leases, clock: Callable[[], float]) -> None:
+        self.open = False
+        self._turn = turn
+        self._line = line
+        self._leases = leases
+        self._clock = clock
+        self._due = False
+        self._timeout_timer: asyncio.TimerHandle | None = None
+        self._hold_seconds = 0.0  # moving average of how long a slot is held, for eta
+
+    def touch(self) -> None:
+        """Something changed: decide again at the end of this tick."""
+        if not self._due:
+            self._due = True
+            asyncio.get_running_loop().call_soon(self._run)
+
+    def observe_hold(self, seconds: float) -> None:
+        self._hold_seconds += 0.2 * (seconds - self._hold_seconds)
+
+    def eta_ms(self, position: int) -> int | None:
+        """A guess of the wait at `position`; None without a worker or experience."""
+        if not self.open or self._hold_seconds == 0:
+            return None
+        return round(1000 * self._hold_seconds * (position + 1) / self._leases.slots)
+
+    def _run(self) -> None:
+        self._due = False
+        if self.open:
+            for ticket in self._line.take_to_prepare():
+                self._turn.send_prepare(ticket)
+            self._admit()
+        self._turn.settled()
+
+    def _admit(self) -> None:
+        capacity = Capacity(self._leases.free_slots, self._leases.budget.available_bytes)
+        decision = self._line.decide(capacity, self._clock())
+        for job, error in decision.refuse:
+            self._turn.refuse(self._line.queued[job], error)
+        for job in decision.start:
+            self._turn.grant(self._line.queued[job])
+        for position, job in enumerate(decision.waiting):
+            ticket = self._line.queued[job]
+            if ticket.state is TicketState.QUEUED:
+                ticket.listener.on_phase("queued", position, None, self.eta_ms(position))
+        self._arm_timeout()
+
+    def _arm_timeout(self) -> None:
+        if self._timeout_timer is not None:
+            self._timeout_timer.cancel()
+            self._timeout_timer = None
+        when = self._line.next_timeout
+        if when is not None:
+            delay = max(0.0, when - self._clock())
+            self._timeout_timer = asyncio.get_running_loop().call_later(delay, self.touch)

@@ -1,0 +1,87 @@
+"""What one stream has cost so far, in the words of its method: `usage`, `wasted`, `heard`.
+
+While a stream runs its items are counted as they come out of the engine; the engine's own account
+replaces that at the end. Does NOT know credit, times or terminals.
+"""
+
+from __future__ import annotations
+
+from plait.engines.base import Item, Prepared, Usage
+from plait.sessions.spoken import Spoken
+from plait.wire.messages import UNIT, Format, Params, SynthesizeParams
+
+EMPTY_USAGE: dict[str, Usage] = {
+    "chat": {"prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0},
+    "transcribe": {"audio_ms": 0},
+    "synthesize": {"characters": 0, "audio_ms": 0},
+    "embed": {"texts": 0, "tokens": 0},
+}
+
+
+class Account:
+    """Of a method without rules of its own; the others are below."""
+
+    def __init__(self, method: str) -> None:
+        self._method = method
+        self.usage = dict(EMPTY_USAGE[method])
+
+    def begin(self, prepared: Prepared, format: Format | None) -> None:
+        """It holds a slot."""
+
+    def take(self, item: Item) -> bool:
+        """Count it. False where it is for us only and the client does not get it."""
+        return True
+
+    def settle(self, usage: Usage) -> None:
+        """The engine's own account, with zeros for what it does not mention."""
+        self.usage = EMPTY_USAGE[self._method] | usage
+
+    def wasted(self, units: int | None) -> Usage | None:
+        return None if units is None else {UNIT[self._method]: units}
+
+    def heard(self, heard_ms: float, media_bytes: int) -> str | None:
+        """The text of the first `heard_ms` of what was sent, `media_bytes`; None: no such thing."""
+        return None
+
+
+class ChatAccount(Account):
+    def begin(self, prepared: Prepared, format: Format | None) -> None:
+        self.usage["prompt_tokens"] = prepared.prompt_tokens
+
+    def take(self, item: Item) -> bool:
+        self.usage["completion_tokens"] += item.units
+        return True
+
+
+class SpeechAccount(Account):
+    """Keeps the marks, which the engine always sends, for `heard`."""
+
+    def __init__(self, method: str, *, marks: bool) -> None:
+        super().__init__(method)
+        self._marks = marks
+        self._spoken = Spoken()
+        self._bytes_per_ms = 1.0
+
+    def begin(self, prepared: Prepared, format: Format | None) -> None:
+        assert format is not None, "a speech engine says in which format it speaks"
+        assert format.sample_rate is not None
+        self._bytes_per_ms = 2 * format.sample_rate * (format.channels or 1) / 1000
+
+    def take(self, item: Item) -> bool:
+        if item.kind:
+            self.usage["audio_ms"] += item.units
+            return True
+        self._spoken.add(item.data)
+        self.usage["characters"] = self._spoken.characters
+        return self._marks
+
+    def heard(self, heard_ms: float, media_bytes: int) -> str | None:
+        return self._spoken.until(min(heard_ms, media_bytes / self._bytes_per_ms))
+
+
+def account_for(method: str, params: Params) -> Account:
+    if method == "chat":
+        return ChatAccount(method)
+    if isinstance(params, SynthesizeParams):
+        return SpeechAccount(method, marks=params.marks)
+    return Account(method)
