@@ -11,18 +11,23 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from plait.config import load_config
+from plait.config import Config, load_config
 from plait.exits import EXIT_FAILED, EXIT_OK
-from plait.installation import program_name
-from plait.models import InstalledModel, ModelStore
-from plait.models.catalogue import STARTERS
+from plait.installation import best_speech_engine, engine_missing, program_name
+from plait.models import InstalledModel, ModelStore, UnsupportedModel
+from plait.models.catalogue import STARTERS, Method, Starter
 from plait.models.errors import ModelDamaged
-from plait.models.store import Engine
+from plait.models.forms import METHOD_OF, Engine
 from plait.terminal import fail, progress_display, say
 
 
 def pull_model(name: str, engine: Engine) -> InstalledModel:
-    """The model in the engine's form, fetched and converted with progress if it is not there."""
+    """The model in the engine's form, fetched and converted with progress if it is not there.
+    Raises StoreError; before anything is fetched where the packages that convert are missing."""
+    missing = engine_missing(engine) if METHOD_OF[engine] == "synthesize" else None
+    if missing is not None:
+        what = f"{name} cannot be converted for {engine} here: {missing.reason}."
+        raise UnsupportedModel(what, f"Run: {missing.next_step}")
     with _sigterm_interrupts(), progress_display(name) as progress:
         return ModelStore().ensure(name, engine, progress)
 
@@ -47,30 +52,63 @@ def list_models(parsed: argparse.Namespace) -> int:
     for model in installed:
         say(_installed_line(model))
     for name in sorted(STARTERS.keys() - {model.name for model in installed}):
-        starter = STARTERS[name]
         say(
-            f"{name}  not installed ({starter.quantization}, {_size(starter.file_bytes)};"
+            f"{name}  not installed ({_content(STARTERS[name])};"
             f" {program_name()} models pull {name})"
         )
     return EXIT_OK
 
 
+def _content(starter: Starter) -> str:
+    size = _size(starter.unpacked_bytes)
+    if starter.voices is None:
+        return f"{starter.quantization}, {size}"
+    return f"{starter.method}, {starter.voices.count} voices, {size}"
+
+
 def _installed_line(model: InstalledModel) -> str:
-    gguf = f"gguf {model.quantization}".strip()
-    forms = [text for text, path in ((gguf, model.gguf), ("mlx", model.mlx)) if path is not None]
+    speaks = model.method == "synthesize"
+    most = f"{len(model.voice_names)} voices" if speaks else f"context {model.context_limit} tokens"
     return (
-        f"{model.name}  {model.method}, {' and '.join(forms)}, {_size(model.size_bytes)},"
-        f" context {model.context_limit} tokens, {model.licence}, in {model.directory}"
+        f"{model.name}  {model.method}, {' and '.join(model.form_labels) or 'not converted'},"
+        f" {_size(model.size_bytes)}, {most}, {model.licence}, in {model.directory}"
     )
 
 
 def pull(parsed: argparse.Namespace) -> int:
-    config = load_config(parsed.config)
-    name = parsed.name or config.chat_model
-    configured: Engine = "mlx" if config.chat_engine == "mlx" else "llamacpp"
-    model = pull_model(name, parsed.engine or configured)
-    say(f"{model.name} is installed in {model.directory}")
+    for name, engine in _wanted(load_config(parsed.config), parsed.name, parsed.engine):
+        model = pull_model(name, engine)
+        say(f"{model.name} is installed in {model.directory}")
     return EXIT_OK
+
+
+def _wanted(config: Config, name: str | None, engine: Engine | None) -> list[tuple[str, Engine]]:
+    """The models to pull, each with its engine: the named one, else those configured for the
+    engine's method, else all that the configuration needs."""
+    configured: dict[Method, tuple[str, Engine]] = {
+        "chat": (config.chat_model, "mlx" if config.chat_engine == "mlx" else "llamacpp"),
+        "synthesize": (config.speech_model, _speech_engine(config)),
+    }
+    if name is not None:
+        return [(name, engine or configured[_method_of(name, config)][1])]
+    if engine is not None:
+        return [(configured[METHOD_OF[engine]][0], engine)]
+    wanted = [configured["chat"]]
+    return wanted if config.speech_engine == "off" else [*wanted, configured["synthesize"]]
+
+
+def _speech_engine(config: Config) -> Engine:
+    """`kokoro-onnx` also for a server that would use no model, as with chat."""
+    if config.speech_engine in ("kokoro-onnx", "kokoro-torch"):
+        return config.speech_engine
+    return best_speech_engine() if config.speech_engine == "auto" else "kokoro-onnx"
+
+
+def _method_of(name: str, config: Config) -> Method:
+    """A model that is neither a starter nor configured for speech is taken for a chat model."""
+    if name in STARTERS:
+        return STARTERS[name].method
+    return "synthesize" if name == config.speech_model else "chat"
 
 
 def verify(parsed: argparse.Namespace) -> int:

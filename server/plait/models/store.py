@@ -1,6 +1,7 @@
 """The model store: models/<name>/ below the user's cache directory, or below $PLAIT_HOME.
 
     models/<name>/model.gguf, tokenizer.json, tokenizer_config.json, mlx-<dtype>/…, manifest.json
+    models/<name>/model.onnx, voices/<voice>.bin, onnx-<version>/…, torch-<version>/…, manifest.json
     models/.staging-…      work in progress; renamed into place when complete, else deleted
     models/.locks/<name>   held while a model is changed, so that concurrent pulls wait
 
@@ -13,21 +14,18 @@ from __future__ import annotations
 
 import fcntl
 import os
-import platform
 import shutil
-import sys
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from platformdirs import user_cache_dir
 
 from plait.installation import program_name
-from plait.models import install
-from plait.models.carrier import Progress
+from plait.models import forms, install, install_speech
+from plait.models.carrier import Progress, download_disk_bytes
 from plait.models.catalogue import (
     STARTERS,
     HubModel,
@@ -37,40 +35,58 @@ from plait.models.catalogue import (
     quantization,
     resolve,
 )
-from plait.models.errors import StoreError, UnknownModel, UnsupportedModel, disk_errors
-from plait.models.manifest import Manifest, read_manifest
-from plait.models.mlx_weights import Dtype
-
-Engine = Literal["llamacpp", "mlx"]
+from plait.models.errors import StoreError, UnknownModel, UnsupportedModel, disk_errors, disk_full
+from plait.models.forms import CONVERTERS, METHOD_OF, Converter, Engine as Engine
+from plait.models.manifest import Manifest, describe, read_manifest
 
 
 @dataclass(frozen=True, slots=True)
 class InstalledModel:
-    """What an engine needs to load a model. `gguf` is a file, `mlx` a directory that mlx_lm loads,
-    `tokenizer` a tokenizer.json with tokenizer_config.json beside it. `context_limit` in tokens.
-    `size_bytes` of all forms; `quantization` of the GGUF as its file name has it, or empty."""
+    """What an engine needs to load a model. `forms` has a path by engine: a GGUF file, or a
+    directory. `context_limit` in tokens, 0 for a model that does not chat. `voices_dir` holds
+    <voice>.bin for each of `voice_names`, raw float32 [510, 256]; None for a model that does not
+    speak. `size_bytes` of all forms; `quantization` of the GGUF as its file name has it, or empty.
+    """
 
     name: str
     method: str
     directory: Path
-    gguf: Path | None
-    mlx: Path | None
-    tokenizer: Path
+    forms: Mapping[str, Path]
     context_limit: int
     licence: str
     size_bytes: int
     quantization: str
+    tokenizer_file: Path | None
+    voices_dir: Path | None
+    voice_names: tuple[str, ...]
+
+    def form(self, engine: str) -> Path | None:
+        """What that engine loads, if it is there."""
+        return self.forms.get(engine)
+
+    @property
+    def gguf(self) -> Path | None:
+        return self.form("llamacpp")
+
+    @property
+    def mlx(self) -> Path | None:
+        return self.form("mlx")
+
+    @property
+    def tokenizer(self) -> Path:
+        """A chat model's tokenizer.json, with tokenizer_config.json beside it."""
+        assert self.tokenizer_file is not None, f"{self.name} does not chat"
+        return self.tokenizer_file
+
+    @property
+    def form_labels(self) -> tuple[str, ...]:
+        """For people: `gguf Q4_1`, `mlx`, `onnx`, `torch`."""
+        return tuple(forms.label(engine, self.quantization) for engine in self.forms)
 
 
 def default_root() -> Path:
     home = os.environ.get("PLAIT_HOME")
     return Path(home).expanduser() if home else Path(user_cache_dir("plait"))
-
-
-def default_dtype() -> Dtype:
-    """16 bit on Apple Silicon; on a Linux CPU mlx is many times slower with it than with fp32."""
-    apple_silicon = sys.platform == "darwin" and platform.machine() == "arm64"
-    return "float16" if apple_silicon else "float32"
 
 
 def silent(phase: str, percent: float) -> None:
@@ -81,10 +97,14 @@ class ModelStore:
     """Installs, finds, verifies and removes models. Safe to use from several processes."""
 
     def __init__(
-        self, root: Path | None = None, starters: Mapping[str, Starter] = STARTERS
+        self,
+        root: Path | None = None,
+        starters: Mapping[str, Starter] = STARTERS,
+        converters: Mapping[Engine, Converter] = CONVERTERS,
     ) -> None:
         self._models = (root or default_root()) / "models"
         self._starters = starters
+        self._converters = converters
 
     def ensure(self, name: str, engine: Engine, progress: Progress = silent) -> InstalledModel:
         """Return the model in the form `engine` loads, fetching and converting what is missing.
@@ -106,26 +126,22 @@ class ModelStore:
 
     def installed(self) -> list[InstalledModel]:
         """Every complete model of the store, by name."""
-        complete = (
-            _installed(directory, manifest)
-            for directory, manifest in self._manifests()
-            if manifest.is_intact(directory)
-        )
-        return sorted(complete, key=lambda model: model.name)
+        found = (_installed(directory, manifest) for directory, manifest in self._manifests())
+        return sorted((model for model in found if model), key=lambda model: model.name)
 
     def find(self, name: str) -> InstalledModel | None:
         """The complete model of that short or configured name, if it is installed."""
-        for directory, manifest in self._named(name):
-            if manifest.is_intact(directory):
-                return _installed(directory, manifest)
-        return None
+        found = (_installed(directory, manifest) for directory, manifest in self._named(name))
+        return next(filter(None, found), None)
 
     def verify(self, name: str, progress: Progress = silent) -> InstalledModel:
         """Read every byte again. Raises ModelDamaged, or UnknownModel when not installed."""
         pull = f"Run `{program_name()} models pull {name}`." if name in self._starters else None
         directory, manifest = self._find(name, pull)
         manifest.check_hashes(directory, lambda percent: progress("verify", percent))
-        return _installed(directory, manifest)
+        model = _installed(directory, manifest)
+        assert model is not None, "every byte is there"
+        return model
 
     def remove(self, name: str) -> int:
         """Delete an installed model; returns the bytes freed. The operator's own files stay.
@@ -160,37 +176,66 @@ class ModelStore:
     def _ready(self, source: Source, engine: Engine) -> InstalledModel | None:
         directory = self._models / source.directory_name
         manifest = read_manifest(directory)
-        if manifest is None or not manifest.is_intact(directory):
-            return None
-        model = _installed(directory, manifest)
-        return model if _form(model, engine) is not None else None
+        model = None if manifest is None else _installed(directory, manifest)
+        return model if model is not None and model.form(engine) is not None else None
 
     def _install(self, name: str, source: Source, engine: Engine, progress: Progress) -> None:
         _require_possible(source, engine)  # before gigabytes are fetched in vain
         directory = self._models / source.directory_name
-        manifest = read_manifest(directory)
+        manifest = _usable(directory)
         with self._staging(source.directory_name) as staging:
-            if manifest is not None and manifest.is_intact(directory):
-                self._add_mlx(directory, manifest, staging, progress)
+            if manifest is not None and manifest.method == METHOD_OF[engine]:
+                self._require_room(forms.disk_bytes(engine))
+                self._add_form(directory, manifest, engine, staging, progress)
                 return
+            download_bytes = download_disk_bytes(source) if isinstance(source, Starter) else 0
+            self._require_room(download_bytes + forms.disk_bytes(engine))
             complete = staging / "model"
             complete.mkdir()
-            manifest = install.fetch(name, source, staging, complete, progress)
-            if engine == "mlx" and manifest.mlx is None:
-                manifest = install.add_mlx(complete, manifest, complete, default_dtype(), progress)
+            fetch = install.fetch if METHOD_OF[engine] == "chat" else install_speech.fetch
+            manifest = fetch(name, source, staging, complete, progress)
+            if engine not in manifest.forms:
+                manifest = self._build(complete, manifest, engine, complete, progress)
             manifest.write(complete)
             self._discard(directory, directory.name)
             complete.rename(directory)
 
-    def _add_mlx(
-        self, directory: Path, manifest: Manifest, staging: Path, progress: Progress
+    def _add_form(
+        self,
+        directory: Path,
+        manifest: Manifest,
+        engine: Engine,
+        staging: Path,
+        progress: Progress,
     ) -> None:
-        manifest = install.add_mlx(directory, manifest, staging, default_dtype(), progress)
-        assert manifest.mlx is not None
-        # It is there when a process was killed before it wrote its manifest.
-        self._discard(directory / manifest.mlx, directory.name)
-        (staging / manifest.mlx).rename(directory / manifest.mlx)
+        before = directory / manifest.forms.get(engine, forms.directory_name(engine))
+        manifest = self._build(directory, manifest, engine, staging, progress)
+        where = manifest.forms[engine]
+        # There is one of an earlier version, an incomplete one, or one whose maker was killed
+        # before it wrote its manifest.
+        for obsolete in {before, directory / where}:
+            self._discard(obsolete, directory.name)
+        (staging / where).rename(directory / where)
         manifest.write(directory)
+
+    def _build(
+        self, directory: Path, manifest: Manifest, engine: Engine, into: Path, progress: Progress
+    ) -> Manifest:
+        """Make a form in `into`, which is the model's directory or will be moved there."""
+        assert manifest.weights is not None
+        out = into / forms.directory_name(engine)
+        forms.build(
+            self._converters[engine],
+            directory,
+            directory / manifest.weights,
+            out,
+            lambda percent: progress("convert", percent),
+        )
+        return manifest.with_form(engine, out.name, describe(into, out))
+
+    def _require_room(self, required_bytes: int) -> None:
+        if shutil.disk_usage(self._models).free < required_bytes:
+            raise disk_full(self._models.parent, required_bytes)
 
     def _discard(self, path: Path, model: str) -> None:
         """Take a directory out of sight in one step, then delete it."""
@@ -203,7 +248,7 @@ class ModelStore:
     def _staging(self, directory_name: str) -> Iterator[Path]:
         prefix = _staging_prefix(directory_name)
         for left_over in self._models.glob(f"{prefix}*"):  # we hold the lock: its owner is dead
-            shutil.rmtree(left_over)
+            shutil.rmtree(left_over, ignore_errors=True)  # a program it started may still end
         staging = Path(tempfile.mkdtemp(prefix=prefix, dir=self._models))
         try:
             yield staging
@@ -229,27 +274,47 @@ def _staging_prefix(directory_name: str) -> str:
     return f".staging-{directory_name}@"
 
 
-def _installed(directory: Path, manifest: Manifest) -> InstalledModel:
+def _usable(directory: Path) -> Manifest | None:
+    manifest = read_manifest(directory)
+    return None if manifest is None else manifest.usable(directory)
+
+
+def _installed(directory: Path, manifest: Manifest) -> InstalledModel | None:
+    """None when the model is incomplete, or has no form that this version loads."""
+    usable = manifest.usable(directory)
+    if usable is None:
+        return None
+    current = {
+        engine: directory / path
+        for engine, path in usable.forms.items()
+        if forms.is_current(engine, path)
+    }
     return InstalledModel(
-        name=manifest.name,
-        method=manifest.method,
+        name=usable.name,
+        method=usable.method,
         directory=directory,
-        gguf=None if manifest.gguf is None else directory / manifest.gguf,
-        mlx=None if manifest.mlx is None else directory / manifest.mlx,
-        tokenizer=directory / manifest.tokenizer,
-        context_limit=manifest.context_limit,
-        licence=manifest.licence,
-        size_bytes=sum(entry.bytes for entry in manifest.files),
-        quantization=quantization(manifest.source),
+        forms=current,
+        context_limit=usable.context_limit,
+        licence=usable.licence,
+        size_bytes=sum(entry.bytes for entry in usable.files),
+        quantization=quantization(usable.source),
+        tokenizer_file=None if usable.tokenizer is None else directory / usable.tokenizer,
+        voices_dir=None if usable.voices is None else directory / usable.voices,
+        voice_names=usable.voice_names,
     )
 
 
-def _form(model: InstalledModel, engine: Engine) -> Path | None:
-    return model.gguf if engine == "llamacpp" else model.mlx
-
-
 def _require_possible(source: Source, engine: Engine) -> None:
-    """Raise UnsupportedModel for MLX weights under llama.cpp; all else can be made to fit."""
+    """Raise UnsupportedModel for a model of another method, and for MLX weights under llama.cpp;
+    all else can be made to fit."""
+    if isinstance(source, Starter) and source.method != METHOD_OF[engine]:
+        fitting = [name for name, other in STARTERS.items() if other.method == METHOD_OF[engine]]
+        setting = "chat_model" if METHOD_OF[engine] == "chat" else "speech_model"
+        raise UnsupportedModel(
+            f"{source.name} is a model for {source.method}; the engine {engine} needs one for"
+            f" {METHOD_OF[engine]}.",
+            f"Set {setting} = {' or '.join(map(repr, fitting))}.",
+        )
     is_mlx = (isinstance(source, HubModel) and source.file is None) or (
         isinstance(source, LocalModel) and source.path.is_dir()
     )

@@ -1,0 +1,96 @@
+"""The forms a model is kept in, one per engine: made once from its weights, then only loaded.
+
+llama.cpp reads the GGUF as it is; every other form is a directory that is built here. A speech
+form's directory carries a version, so that a Plait that builds it otherwise builds it anew.
+Importing this module imports no numpy: a converter is imported when it runs.
+Does NOT know: where weights come from, locks, staging.
+"""
+
+from __future__ import annotations
+
+import platform
+import shutil
+import sys
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Final, Literal
+
+from plait.models.catalogue import Method
+from plait.models.gguf_file import read_gguf
+from plait.models.mlx_weights import Dtype, convert
+
+Engine = Literal["llamacpp", "mlx", "kokoro-onnx", "kokoro-torch"]
+Percent = Callable[[float], None]
+Converter = Callable[[Path, Path, Percent], None]
+"""(weight file, existing empty directory to fill, progress in percent)"""
+
+METHOD_OF: Final[Mapping[Engine, Method]] = {
+    "llamacpp": "chat",
+    "mlx": "chat",
+    "kokoro-onnx": "synthesize",
+    "kokoro-torch": "synthesize",
+}
+# Raise the number when the converter writes something else.
+_VERSIONED: Final[Mapping[str, str]] = {"kokoro-onnx": "onnx-1", "kokoro-torch": "torch-1"}
+# 82 million float32 and a little; an MLX form's size depends on the model.
+_DISK_BYTES: Final[Mapping[Engine, int]] = {"kokoro-onnx": 335_000_000, "kokoro-torch": 335_000_000}
+
+
+def label(engine: str, quantization: str) -> str:
+    """How a form is listed: `gguf Q4_1`, `mlx`, `onnx`, `torch`."""
+    return f"gguf {quantization}".strip() if engine == "llamacpp" else engine.split("-")[-1]
+
+
+def default_dtype() -> Dtype:
+    """16 bit on Apple Silicon; on a Linux CPU mlx is many times slower with it than with fp32."""
+    apple_silicon = sys.platform == "darwin" and platform.machine() == "arm64"
+    return "float16" if apple_silicon else "float32"
+
+
+def directory_name(engine: Engine) -> str:
+    """Of the form to build."""
+    return _VERSIONED.get(engine) or f"mlx-{default_dtype()}"
+
+
+def is_current(engine: str, where: str) -> bool:
+    """Whether a form found at `where` is one this version of Plait loads. An MLX form always is:
+    its data type may differ from what would be made today."""
+    return _VERSIONED.get(engine, where) == where
+
+
+def disk_bytes(engine: Engine) -> int:
+    """Room the form takes, as far as it is known beforehand."""
+    return _DISK_BYTES.get(engine, 0)
+
+
+def _to_mlx(weights: Path, out: Path, progress: Percent) -> None:
+    convert(read_gguf(weights), out, default_dtype(), progress)
+
+
+def _to_graphs(weights: Path, out: Path, progress: Percent) -> None:
+    from plait.models.kokoro_graphs import build_graphs
+
+    build_graphs(weights, out, progress)
+
+
+def _to_torch(weights: Path, out: Path, progress: Percent) -> None:
+    from plait.models import kokoro_torch_weights
+
+    kokoro_torch_weights.convert(weights, out, progress)
+
+
+CONVERTERS: Final[Mapping[Engine, Converter]] = {
+    "mlx": _to_mlx,
+    "kokoro-onnx": _to_graphs,
+    "kokoro-torch": _to_torch,
+}
+
+
+def build(converter: Converter, directory: Path, weights: Path, out: Path, report: Percent) -> None:
+    """Make a form of `directory`'s model in the new directory `out`. Raises ModelDamaged or
+    UnsupportedModel."""
+    out.mkdir()
+    converter(weights, out, report)
+    for name in ("tokenizer.json", "tokenizer_config.json"):
+        if (directory / name).is_file():  # mlx_lm wants a chat model's beside the weights
+            shutil.copyfile(directory / name, out / name)

@@ -1,0 +1,93 @@
+"""A model that speaks comes into its directory: one weight file, model.onnx, and its voices.
+
+Like install, which does the same for chat. A model of the operator's own is read where it is; its
+voices are checked by name and size only, and whether the weights are Kokoro's shows when a form is
+built. Does NOT know: the store's layout, forms made from weights.
+"""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from plait.models import hub
+from plait.models.carrier import Progress, fetch_starter
+from plait.models.catalogue import VOICE_BYTES, HubModel, LocalModel, Source, Starter
+from plait.models.errors import ModelDamaged, UnsupportedModel
+from plait.models.install import UNKNOWN_LICENCE, link
+from plait.models.manifest import Manifest, describe
+
+WEIGHTS_NAME = "model.onnx"
+VOICES_NAME = "voices"
+
+_VOICE_NAME = re.compile(r"[a-z]{2}_[a-z0-9]+")
+
+
+def fetch(
+    configured: str, source: Source, staging: Path, directory: Path, progress: Progress
+) -> Manifest:
+    """Bring weights and voices into `directory` (the operator's own files stay where they are).
+    Raises StoreError's leaves."""
+    weights, voices = directory / WEIGHTS_NAME, directory / VOICES_NAME
+    match source:
+        case Starter():
+            fetch_starter(source, staging, weights, voices, progress)
+        case HubModel(file=None):
+            snapshot = hub.fetch_repository(source, hub.SPEECH_FILES, progress)
+            link(_weights_in(source, snapshot), weights)
+            for file in _voices_in(source, snapshot):
+                link(file, voices / file.name)
+        case LocalModel(path=path) if path.is_dir():
+            weights, voices = _weights_in(source, path), path / VOICES_NAME
+            _voices_in(source, path)
+        case _:
+            raise _not_speech(source, "it is a single file")
+    return _describe(configured, source, directory, weights, voices)
+
+
+def _describe(
+    configured: str, source: Source, directory: Path, weights: Path, voices: Path
+) -> Manifest:
+    files = describe(directory, weights, *_voices_in(source, voices.parent))
+    inside = voices.is_relative_to(directory)
+    return Manifest(
+        name=source.name,
+        configured=configured,
+        method="synthesize",
+        source=source.description,
+        licence=source.licence if isinstance(source, Starter) else UNKNOWN_LICENCE,
+        files=files,
+        weights=files[0].path,
+        forms={},
+        voices=voices.relative_to(directory).as_posix() if inside else str(voices),
+    )
+
+
+def _weights_in(source: Source, root: Path) -> Path:
+    for path in (root / WEIGHTS_NAME, root / "onnx" / WEIGHTS_NAME):
+        if path.is_file():
+            return path
+    raise _not_speech(source, f"it has neither {WEIGHTS_NAME} nor onnx/{WEIGHTS_NAME}")
+
+
+def _voices_in(source: Source, root: Path) -> list[Path]:
+    files = sorted((root / VOICES_NAME).glob("*.bin"))
+    if not files:
+        raise _not_speech(source, f"it has no {VOICES_NAME}/<voice>.bin")
+    for file in files:
+        size = file.stat().st_size
+        if size != VOICE_BYTES or not _VOICE_NAME.fullmatch(file.stem):
+            raise ModelDamaged(
+                f"{VOICES_NAME}/{file.name} of {source.description} is no voice: it has {size}"
+                f" bytes, and a voice like af_heart.bin has {VOICE_BYTES}.",
+                "Remove or replace it, or set speech_model = 'kokoro-82m'.",
+            )
+    return files
+
+
+def _not_speech(source: Source, why: str) -> UnsupportedModel:
+    return UnsupportedModel(
+        f"{source.description} is no model for synthesize: {why}.",
+        f"Name a directory or an hf:org/name repository with {WEIGHTS_NAME} and {VOICES_NAME}/, or"
+        " set speech_model = 'kokoro-82m'.",
+    )
