@@ -23,7 +23,12 @@ from plait.bench.figures import Spread
 STEP_SLACK_MS = 10.0
 WIRE_SHARE = 0.95
 LOOP_LAG_SECONDS = 0.01
-LIBRARIES = {"llamacpp": ("xllamacpp",), "mlx": ("mlx", "mlx-lm")}
+LIBRARIES = {
+    "llamacpp": ("xllamacpp",),
+    "mlx": ("mlx", "mlx-lm"),
+    "kokoro-onnx": ("onnxruntime",),
+    "kokoro-torch": ("torch", "kokoro"),
+}
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,20 +55,19 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def own_server(
-    engine: str, speech: str = "off", **settings: int | str
-) -> AsyncIterator[Server]:
-    """Serve `engine` for chat and `speech` on a free port until the block ends.
+async def own_server(engine: str, **settings: int | str) -> AsyncIterator[Server]:
+    """Serve `engine` for chat on a free port until the block ends, without speech unless asked for.
 
     `settings` as in docs/configuration.md.
 
     Raises BenchError when it does not come up.
     """
+    settings = {"speech_engine": "off", **settings}
     kept = {name: value for name, value in os.environ.items() if not _is_setting(name)}
     environment = kept | {f"PLAIT_{name.upper()}": str(value) for name, value in settings.items()}
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "plait", "serve", "--no-open", "--port", "0"),
-        *("--chat-engine", engine, "--speech-engine", speech),
+        *("--chat-engine", engine),
         env=environment,
         stdin=asyncio.subprocess.DEVNULL,
         stdout=PIPE,

@@ -1,0 +1,115 @@
+"""What `plait bench speak` says: tables, records and targets. Pure; see `report` for the shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import Any
+
+from plait.bench.figures import Spread
+from plait.bench.report import Table, Target
+from plait.bench.speaking import BUFFER_SECONDS, Cancels, Level
+
+FIRST_AUDIO_P50_MS = 200.0
+FIRST_AUDIO_P95_MS = 300.0
+REAL_TIME_FACTOR = 0.45
+RELEASE_P95_MS = 30.0
+
+
+def level_table(levels: Sequence[Level], engine: str) -> Table:
+    """One column per (streams, words)."""
+    firsts = [level.first_audio_ms for level in levels]
+    outside = [level.outside_ms for level in levels]
+    factors = [level.real_time_factor for level in levels]
+    rows = [
+        ("first audio p50, ms", [_pick(s, "p50") for s in firsts]),
+        ("first audio p95, ms", [_pick(s, "p95") for s in firsts]),
+        ("the same at the client, p50", [_pick(s, "p50") for s in outside]),
+        ("real-time factor p50", [_pick(s, "p50", 2) for s in factors]),
+        ("real-time factor max", [_pick(s, "max", 2) for s in factors]),
+        (
+            f"starved after {1000 * BUFFER_SECONDS:g} ms of buffer",
+            [f"{level.starved} of {len(level.spoken)}" for level in levels],
+        ),
+        ("longest gap, ms", [f"{1000 * level.worst_starved_seconds:.0f}" for level in levels]),
+    ]
+    columns = [f"{level.streams} x {level.words} words" for level in levels]
+    return Table(f"speak: {engine}, over the wire", columns, rows)
+
+
+def cancel_table(cancels: Cancels, engine: str) -> Table:
+    stop, outside = Spread.of(cancels.stop_ms), Spread.of(cancels.outside_ms)
+    wasted = Spread.of(cancels.wasted_ms)
+    rows = [
+        ("cancels", [str(len(cancels.outside_ms))]),
+        *((f"stop_ms (server) {name}", [_pick(stop, name)]) for name in ("p50", "p95", "max")),
+        *((f"client, ms {name}", [_pick(outside, name)]) for name in ("p50", "p95", "max")),
+        ("wasted audio, ms, max", [_pick(wasted, "max", 0)]),
+        ("released later than 100 ms", [str(cancels.late)]),
+    ]
+    return Table(f"speak, cancelled: {engine}", [f"{cancels.streams} streams"], rows)
+
+
+def level_targets(levels: Sequence[Level]) -> list[Target]:
+    """First audio and rate where one voice speaks alone; no starving anywhere."""
+    targets = []
+    for level in levels:
+        where = f"{level.streams} x {level.words} words"
+        if level.streams == 1:
+            first, factor = level.first_audio_ms, level.real_time_factor
+            assert first is not None
+            assert factor is not None
+            targets += [
+                Target(
+                    f"{where}: first audio p50 within {FIRST_AUDIO_P50_MS:g} ms",
+                    first.p50 <= FIRST_AUDIO_P50_MS,
+                    f"{first.p50:.0f} ms",
+                ),
+                Target(
+                    f"{where}: first audio p95 within {FIRST_AUDIO_P95_MS:g} ms",
+                    first.p95 <= FIRST_AUDIO_P95_MS,
+                    f"{first.p95:.0f} ms",
+                ),
+            ]
+            if level.words >= 20:  # below, it is mostly the beginning
+                targets.append(
+                    Target(
+                        f"{where}: real-time factor within {REAL_TIME_FACTOR:g}",
+                        factor.p50 <= REAL_TIME_FACTOR,
+                        f"{factor.p50:.2f}",
+                    )
+                )
+        starved = f"{level.starved} of {len(level.spoken)}"
+        targets.append(Target(f"{where}: playback never starves", level.starved == 0, starved))
+    return targets
+
+
+def cancel_targets(cancels: Cancels) -> list[Target]:
+    stop = Spread.of(cancels.stop_ms)
+    met = None if stop is None else stop.p95 <= RELEASE_P95_MS and not cancels.late
+    measured = f"{_pick(stop, 'p95')} ms, {cancels.late} later than 100 ms"
+    what = f"{cancels.streams} streams: release p95 within {RELEASE_P95_MS:g} ms"
+    return [Target(what, met, measured)]
+
+
+def level_record(level: Level) -> dict[str, Any]:
+    return {
+        "streams": level.streams,
+        "words": level.words,
+        "first_audio_ms": _record(level.first_audio_ms),
+        "real_time_factor": _record(level.real_time_factor),
+        "starved": level.starved,
+        "spoken": [asdict(spoken) for spoken in level.spoken],
+    }
+
+
+def cancel_record(cancels: Cancels) -> dict[str, Any]:
+    return asdict(cancels) | {"stop_ms_spread": _record(Spread.of(cancels.stop_ms))}
+
+
+def _pick(spread: Spread | None, name: str, digits: int = 0) -> str:
+    return "-" if spread is None else f"{getattr(spread, name):.{digits}f}"
+
+
+def _record(spread: Spread | None) -> dict[str, float] | None:
+    return None if spread is None else asdict(spread)
