@@ -38,12 +38,19 @@ from plait.engines.mailbox import Mailbox
 from plait.errors import ModelLoadFailed, PlaitError
 
 ADAPTERS = {
+    "kokoro-onnx": "plait.engines.kokoro_onnx",
+    "kokoro-torch": "plait.engines.kokoro_torch",
     "llamacpp": "plait.engines.llamacpp",
     "mlx": "plait.engines.mlx",
     "scripted": "plait.engines.scripted",
 }
 # The extra that installs an adapter's library.
-EXTRAS = {"llamacpp": "llamacpp", "mlx": "mlx"}
+EXTRAS = {
+    "kokoro-onnx": "speech",
+    "kokoro-torch": "kokoro",
+    "llamacpp": "llamacpp",
+    "mlx": "mlx",
+}
 
 EXIT_OK = 0
 EXIT_BUG = 70
