@@ -4,11 +4,13 @@
  */
 
 /** @import { Runtime } from "./internal.d.ts" */
-/** @import { ConnectOptions, Llm, ModelInfo, Plait, Welcome, WebSocketClass } from "./types.d.ts" */
+/** @import { ConnectOptions, Llm, ModelInfo, Plait, Tts, Welcome, WebSocketClass } from "./types.d.ts" */
 
 import { chat, chatStream } from "./chat.js";
 import { Connection } from "./connection.js";
 import { platform } from "./runtime.js";
+import { synthesize } from "./speech.js";
+import { groupVoices } from "./voices.js";
 
 const PATH = "/v1/ws";
 const LOCAL_URL = "ws://127.0.0.1:8760";
@@ -46,6 +48,10 @@ export function connectWith(runtime, url, options = {}) {
       chatStream: (request) => chatStream(connection, request),
       chat: (request) => chat(connection, request),
     },
+    tts: {
+      synthesize: (request) => synthesize(connection, request, runtime),
+      voices: async () => groupVoices((await connection.opened()).methods.synthesize?.voices ?? []),
+    },
     models: async () => listModels(await connection.opened()),
     on: (type, listener) => connection.on(type, listener),
     close: () => connection.close(),
@@ -64,6 +70,12 @@ function useDefault() {
 export const llm = {
   chatStream: (request) => useDefault().llm.chatStream(request),
   chat: async (request) => useDefault().llm.chat(request),
+};
+
+/** @type {Tts} */
+export const tts = {
+  synthesize: (request) => useDefault().tts.synthesize(request),
+  voices: async () => useDefault().tts.voices(),
 };
 
 /**

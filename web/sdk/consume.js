@@ -1,10 +1,36 @@
 /**
- * Other ways to read a stream than a loop. Each takes the stream's one iteration.
+ * How a stream is read: the iterator behind a loop, and other ways than a loop. Each takes the stream's
+ * one iteration.
  */
 
-/** @import { Stream } from "./types.d.ts" */
+/** @import { Stream, StreamIterator } from "./types.d.ts" */
 
 import { PlaitError } from "./errors.js";
+
+/**
+ * The iterator itself: however its reader goes, `leave` is called.
+ *
+ * @template T
+ * @param {() => Promise<IteratorResult<T, undefined>>} next
+ * @param {() => void} leave
+ * @returns {StreamIterator<T>}
+ */
+export function iteratorOf(next, leave) {
+  /** @type {StreamIterator<T>} */
+  const iterator = {
+    next,
+    return: async (value) => {
+      leave();
+      return { value, done: true };
+    },
+    throw: async (reason) => {
+      leave();
+      throw reason;
+    },
+    [Symbol.asyncIterator]: () => iterator,
+  };
+  return iterator;
+}
 
 /**
  * @template T

@@ -20,8 +20,9 @@ export function costOf(terminal) {
  * @returns {Cancelled}
  */
 export function cancelledEnd(message) {
-  const { by, released, stopMs = null, wasted = null } = message;
-  return { state: "cancelled", by, released, stopMs, wasted, ...costOf(message) };
+  const { by, released, stopMs = null, wasted = null, heard } = message;
+  const spoken = typeof heard === "string" ? { heard } : {};
+  return { state: "cancelled", by, released, stopMs, wasted, ...spoken, ...costOf(message) };
 }
 
 /**
@@ -57,8 +58,8 @@ export function unconfirmedEnd(terminal) {
  */
 export function proofOf(end) {
   if (end.state === "cancelled") {
-    const { by, released, stopMs, wasted, usage } = end;
-    return { by, released, stopMs, wasted, usage };
+    const { by, released, stopMs, wasted, usage, heard } = end;
+    return { by, released, stopMs, wasted, usage, ...(heard !== undefined && { heard }) };
   }
   const ended = end.state === "completed";
   return { by: null, released: ended, stopMs: ended ? 0 : null, wasted: null, usage: end.usage };

@@ -36,6 +36,17 @@ export class Inbox {
     reader.resolve({ value, done: false });
   }
 
+  /**
+   * An item that is nothing to the consumer by itself: it counts as taken with what came before it.
+   *
+   * @param {number} seq
+   */
+  ride(seq) {
+    const last = this.#items.at(-1);
+    if (last) last.seq = seq;
+    else if (!this.#ending) this.#onTake(seq);
+  }
+
   /** Nothing more will come, and that is a good end. */
   finish() {
     this.#end(null);

@@ -2,7 +2,7 @@
  * The public surface of the package `plait`; types.d.ts documents it.
  */
 
-export { connect, llm } from "./client.js";
+export { connect, llm, tts } from "./client.js";
 export {
   CapabilityDeniedError,
   InvalidRequestError,
@@ -11,3 +11,5 @@ export {
   StreamCancelledError,
   StreamError,
 } from "./errors.js";
+export { describeVoice } from "./voices.js";
+export { wavOf } from "./wav.js";

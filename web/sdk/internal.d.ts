@@ -2,6 +2,8 @@
 
 import type { PlaitError } from "./errors.js";
 import type {
+  Cancel,
+  End,
   ErrorClass,
   FrameEvent,
   StreamOptions,
@@ -96,12 +98,27 @@ export interface BinaryFrame {
   payload: Uint8Array<ArrayBuffer>;
 }
 
-/** What a method makes of its items. `undefined`: not an item this method has. */
+/**
+ * What a method makes of its items. `undefined`: not an item this method has; `null`: one that says something
+ * about those to come and is nothing by itself. `binary` throws CodecError for a payload that cannot be read.
+ */
 export interface Decoder<T> {
-  item(data: any): T | undefined;
+  item(data: any, seq: number): T | null | undefined;
   binary?(frame: BinaryFrame): T | undefined;
   /** The value that closes the iteration, or undefined for none. */
   end(done: Extract<Terminal, { type: "done" }>): T | undefined;
+}
+
+type Sent<Type extends StreamMessage["type"]> = Extract<StreamMessage, { type: Type }>;
+
+/** What a method wants to know of its stream's life, synchronously. */
+export interface StreamObserver {
+  accepted?(message: Sent<"accepted">): void;
+  inputAck?(message: Sent<"input_ack">): void;
+  started?(message: Sent<"started">): void;
+  /** The consumer left, the cancel goes out next; returns what was heard, if anybody listened. */
+  left?(failure: { reason: unknown } | null): number | undefined;
+  ended?(end: End): void;
 }
 
 export interface StreamSpec<T> {
@@ -109,6 +126,7 @@ export interface StreamSpec<T> {
   params: Record<string, unknown>;
   options: StreamOptions;
   decoder: Decoder<T>;
+  observer?: StreamObserver;
 }
 
 /** A stream as its connection sees it. */
@@ -160,4 +178,23 @@ export interface LinkHandlers {
   frame(event: FrameEvent): void;
   /** Exactly once, also for a link that never opened. */
   closed(closing: Closing): void;
+}
+
+/** A speech stream as its playback sees it. */
+export interface Heard {
+  readonly signal: AbortSignal | undefined;
+  /** Samples before this one came out of the speaker, or are about to. */
+  heardThrough(sample: number): void;
+  /** Playback waits, and somebody is still there. */
+  signOfLife(): void;
+  cancel(reason?: unknown): Promise<Cancel>;
+}
+
+/** What the audio thread says of itself: at `time` on the context's clock, `position` source samples were played. */
+export interface PlayoutReport {
+  time: number;
+  position: number;
+  moving: boolean;
+  underruns: number;
+  finished: boolean;
 }

@@ -8,10 +8,10 @@
 
 /** @import { Cancel, End, Progress, Stream as PublicStream, StreamState } from "./types.d.ts" */
 /** @import { PlaitError } from "./errors.js" */
-/** @import { BinaryFrame, Decoder, StreamMessage, StreamSpec, Transport, Terminal } from "./internal.d.ts" */
+/** @import { BinaryFrame, Decoder, StreamMessage, StreamObserver, StreamSpec, Transport, Terminal } from "./internal.d.ts" */
 
-import { encode } from "./codec.js";
-import { collect, toReadableStream } from "./consume.js";
+import { CodecError, encode } from "./codec.js";
+import { collect, iteratorOf, toReadableStream } from "./consume.js";
 import { Credit } from "./credit.js";
 import {
   cancelledEnd,
@@ -34,6 +34,8 @@ export class Stream {
   #transport;
   /** @type {Decoder<T>} */
   #decoder;
+  /** @type {StreamObserver | undefined} */
+  #observer;
   #credit;
   #signal;
   #inbox;
@@ -46,6 +48,8 @@ export class Stream {
   #started = null;
   #opened = false;
   #consumed = false;
+  /** Somebody says by ackThrough() what was consumed; taking alone is not consuming. */
+  #holdsAcks = false;
   /** The consumer left before the server's terminal; what it still sends is dropped. */
   #left = false;
   /** @type {End | null} */
@@ -68,6 +72,7 @@ export class Stream {
     this.#id = transport.takeId();
     this.#transport = transport;
     this.#decoder = spec.decoder;
+    this.#observer = spec.observer;
     this.#signal = checkedSignal(spec.options.signal);
     this.#credit = new Credit(window, transport.now());
     this.#inbox = /** @type {Inbox<T>} */ (new Inbox((seq) => this.#take(seq)));
@@ -137,24 +142,24 @@ export class Stream {
       );
     }
     this.#consumed = true;
-    const iterator = {
-      next: () => this.#next(),
-      /** @param {undefined} [value] */
-      return: async (value) => {
-        this.#leave(null);
-        return { value, done: /** @type {const} */ (true) };
-      },
-      /**
-       * @param {unknown} [reason]
-       * @returns {Promise<IteratorResult<T, undefined>>}
-       */
-      throw: async (reason) => {
-        this.#leave(null);
-        throw reason;
-      },
-      [Symbol.asyncIterator]: () => iterator,
-    };
-    return iterator;
+    return iteratorOf(
+      () => this.#next(),
+      () => this.#leave(null),
+    );
+  }
+
+  // Called by the method's own modules.
+
+  /** From now on an item is consumed when ackThrough() says so, not when it is taken. */
+  holdAcks() {
+    this.#holdsAcks = true;
+  }
+
+  /** @param {number} seq everything through this one was consumed */
+  ackThrough(seq) {
+    const due = this.#credit.take(seq, this.#transport.now());
+    if (due !== null && !this.#end && !this.#left)
+      this.#transport.send({ type: "ack", id: this.#id, seq: due });
   }
 
   // Called by the connection (Carried).
@@ -181,7 +186,7 @@ export class Stream {
     if (message.type === "accepted") this.#receiveAccepted(message);
     else if (message.type === "started") this.#receiveStarted(message);
     else if (message.type === "item") this.#receiveItem(message);
-    else if (message.type === "input_ack") return;
+    else if (message.type === "input_ack") this.#observer?.inputAck?.(message);
     else this.#receiveTerminal(message);
   }
 
@@ -189,29 +194,49 @@ export class Stream {
   receiveBinary(frame) {
     const { seq } = frame.header;
     if (this.#left || !this.#counts(seq)) return;
-    const value = this.#decoder.binary?.(frame);
+    const value = this.#read(() => this.#decoder.binary?.(frame));
     // Of a kind this method does not know: ignored (§8), and acked with the next item that is taken.
     if (value !== undefined) this.#inbox.put(value, seq);
   }
 
+  /**
+   * @template V
+   * @param {() => V} decode
+   * @returns {V | undefined} undefined after a fault, which has ended the stream
+   */
+  #read(decode) {
+    try {
+      return decode();
+    } catch (error) {
+      if (!(error instanceof CodecError)) throw error;
+      this.#violate(error.message);
+      return undefined;
+    }
+  }
+
   /** @param {Extract<StreamMessage, { type: "accepted" }>} message */
-  #receiveAccepted({ phase, position, percent, etaMs }) {
+  #receiveAccepted(message) {
+    const { phase, position, percent, etaMs } = message;
     if (this.#state === "pending") this.#queue = { phase, position: position ?? 0, percent, etaMs };
+    if (!this.#left) this.#observer?.accepted?.(message);
   }
 
   /** @param {Extract<StreamMessage, { type: "started" }>} message */
-  #receiveStarted({ model, maxTokens }) {
+  #receiveStarted(message) {
     if (this.#state !== "pending") return;
+    const { model, maxTokens } = message;
     this.#state = "streaming";
     this.#queue = null;
     this.#started = { model, maxTokens };
+    this.#observer?.started?.(message);
   }
 
   /** @param {Extract<StreamMessage, { type: "item" }>} message */
   #receiveItem({ seq, data }) {
     if (this.#left || !this.#counts(seq)) return;
-    const value = this.#decoder.item(data);
+    const value = this.#decoder.item(data, seq);
     if (value === undefined) this.#violate(`item ${seq} is not one of this method`);
+    else if (value === null) this.#inbox.ride(seq);
     else this.#inbox.put(value, seq);
   }
 
@@ -277,9 +302,7 @@ export class Stream {
 
   /** @param {number} seq */
   #take(seq) {
-    if (seq === 0) return;
-    const due = this.#credit.take(seq, this.#transport.now());
-    if (due !== null && !this.#end) this.#transport.send({ type: "ack", id: this.#id, seq: due });
+    if (seq > 0 && !this.#holdsAcks) this.ackThrough(seq);
   }
 
   #onAbort = () => this.#leave({ reason: this.#signal?.reason });
@@ -292,7 +315,8 @@ export class Stream {
     this.#state = "cancelled";
     this.#queue = null;
     this.#stopListening();
-    if (this.#opened) this.#transport.send({ type: "cancel", id: this.#id });
+    const heardMs = this.#observer?.left?.(failure);
+    if (this.#opened) this.#transport.send({ type: "cancel", id: this.#id, heardMs });
     else this.#conclude(nothingHeldEnd());
   }
 
@@ -304,6 +328,7 @@ export class Stream {
     this.#stopListening();
     this.#transport.withdraw(this);
     this.#settle(end);
+    this.#observer?.ended?.(end);
   }
 
   #stopListening() {

@@ -15,7 +15,7 @@ export interface ConnectOptions {
 export interface StreamOptions {
   /** Aborting stops the stream; iteration rejects with the signal's reason (an AbortError by default). */
   signal?: AbortSignal | null;
-  /** Items the server may send ahead of your reading, 1…256. Default 64. */
+  /** Items the server may send ahead of your reading, 1…256. Default 64; for speech 16. */
   window?: number;
   /** Counted by the server from reading the request, queue included; then StreamCancelledError (`by: "deadline"`). */
   deadlineMs?: number;
@@ -59,6 +59,8 @@ export interface Usage {
   promptTokens?: number;
   cachedTokens?: number;
   completionTokens?: number;
+  characters?: number;
+  audioMs?: number;
   [counter: string]: unknown;
 }
 
@@ -95,6 +97,8 @@ export interface Cancel {
   stopMs: number | null;
   wasted: Wasted | null;
   usage: Usage | null;
+  /** Speech: the text spoken up to what was heard, to the word, where a listener was. */
+  heard?: string;
 }
 
 /** What it took; null where the server did not get to say. */
@@ -153,6 +157,127 @@ export interface Llm {
   chatStream(request: ChatParams & StreamOptions): Stream<ChatDelta>;
   /** The whole answer; rejects when it is not whole, with the text so far in `error.partial`. */
   chat(request: ChatParams & StreamOptions): Promise<string>;
+}
+
+/** Parameters of speech; snake_case spellings and parameters newer than this file pass through as well. */
+export interface SpeechParams {
+  /** The whole text, or its pieces as they are written: strings, or a chat stream as it is. */
+  text: string | AsyncIterable<TextPiece> | Iterable<TextPiece>;
+  /** A name of `voices()`, or a blend: "af_heart:0.6,bf_emma:0.4". Default: the server's first. */
+  voice?: string;
+  /** Default: the voice's. */
+  language?: string;
+  model?: string;
+  /** 0.5…2. */
+  speed?: number;
+  /** Say where each sentence and word is in the audio. */
+  marks?: boolean;
+  [param: string]: unknown;
+}
+
+export type TextPiece = string | { content?: string | null };
+
+export interface AudioFormat {
+  encoding: string;
+  sampleRate: number;
+  channels: number;
+}
+
+export interface AudioChunk {
+  /** PCM16, little-endian, mono: a view of the frame it came in. Write into it and you write into that. */
+  audioBytes: Uint8Array;
+  /** The same memory as numbers. */
+  samples: Int16Array;
+  sampleRate: number;
+  /** Where it begins in the stream's audio. */
+  startSample: number;
+  /** Of the sentence or clause that begins with this chunk, where `marks` were asked for. */
+  mark?: Mark;
+}
+
+/** Times are seconds of the stream's audio; the marks' texts joined are the input. */
+export interface Mark {
+  text: string;
+  start: number;
+  end: number;
+  words?: { text: string; start: number; end: number }[];
+}
+
+/** A stream of audio. Read it, or play() it, or save it: one of them, once. Its default window is some five seconds. */
+export interface SpeechStream extends Stream<AudioChunk> {
+  /** Known when it starts; rejects when it ends before. */
+  readonly format: Promise<AudioFormat>;
+  /** `heardMs`: how much a listener heard; playback knows by itself. The answer then has `heard`. */
+  cancel(reason?: unknown, listener?: { heardMs?: number }): Promise<Cancel>;
+  /** Plays while it arrives, through the page's AudioContext or yours. Browsers only. */
+  play(context?: AudioContext, options?: PlaybackOptions): Playback;
+  /** The whole as an audio/wav file; rejects when it is not whole, with the chunks so far in `error.partial`. */
+  toWav(): Promise<Blob>;
+}
+
+export interface PlaybackOptions {
+  /** Where sdk/playout-worklet.js is served from, when not beside this module (bundlers). */
+  workletUrl?: string | URL;
+  /** Audio that must be there before it starts. Default 120. */
+  startBufferMs?: number;
+  /** A node of `context` to play into. Default: its destination. */
+  destination?: AudioNode;
+}
+
+/**
+ * waiting: for audio. blocked: the browser allows no sound before a gesture on the page; it starts with the next
+ * one, nothing is lost. finished: all of it was heard.
+ */
+export type PlaybackState = "waiting" | "playing" | "blocked" | "finished" | "stopped" | "failed";
+
+export interface PlaybackEvents {
+  state: { state: PlaybackState };
+  /** A chunk arrived; it will be heard later. */
+  chunk: AudioChunk;
+}
+
+export interface Playback {
+  readonly state: PlaybackState;
+  /** By the audio clock, output latency included. */
+  readonly heardMs: number;
+  /** How often audio was not there in time. */
+  readonly underruns: number;
+  /**
+   * Resolves when all was heard, or with stop() or cancel(); rejects with the stream's error, after what had
+   * arrived was heard, or at once with the signal's reason.
+   */
+  readonly finished: Promise<void>;
+  /** Lets a blocked context start; call it in a gesture's handler. */
+  resume(): Promise<void>;
+  /** Silent within 100 ms; stops the stream, and resolves with the server's proof. */
+  stop(): Promise<Cancel>;
+  on<K extends keyof PlaybackEvents>(
+    type: K,
+    listener: (event: PlaybackEvents[K]) => void,
+  ): () => void;
+}
+
+export interface Voice {
+  id: string;
+  /** "Heart" of af_heart. */
+  name: string;
+  gender: "female" | "male" | null;
+  /** As `language` takes it: "en-us"; empty when the name does not say. */
+  language: string;
+  /** "American English". */
+  label: string;
+}
+
+export interface VoiceGroup {
+  language: string;
+  label: string;
+  voices: Voice[];
+}
+
+export interface Tts {
+  synthesize(request: SpeechParams & StreamOptions): SpeechStream;
+  /** The server's voices by language; connects when necessary. Empty: it does not speak. */
+  voices(): Promise<VoiceGroup[]>;
 }
 
 export type ConnectionState = "idle" | "connecting" | "open" | "reconnecting" | "closed";
@@ -218,6 +343,7 @@ export interface Plait {
   /** What the server said about itself on connecting; null until then. */
   readonly welcome: Welcome | null;
   readonly llm: Llm;
+  readonly tts: Tts;
   /** Connects when necessary. */
   models(): Promise<ModelInfo[]>;
   on<K extends keyof ConnectionEvents>(
@@ -237,6 +363,13 @@ export function connect(url?: string | URL, options?: ConnectOptions): Plait;
 
 /** On a default connection, opened at first use, to the server the page came from. */
 export const llm: Llm;
+export const tts: Tts;
+
+/** What a voice's name says. */
+export function describeVoice(id: string): Voice;
+
+/** Chunks of one stream, in order, as an audio/wav file. */
+export function wavOf(chunks: Pick<AudioChunk, "audioBytes" | "sampleRate">[]): Blob;
 
 export type ErrorClass = "client" | "capacity" | "model" | "internal";
 

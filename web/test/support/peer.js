@@ -4,6 +4,7 @@
  */
 
 import { connectWith } from "../../sdk/client.js";
+import { encodeBinary } from "../../sdk/codec.js";
 
 export const WELCOME = {
   type: "welcome",
@@ -19,7 +20,10 @@ export const WELCOME = {
     opens_per_second: 100,
     ping_seconds: 10,
   },
-  methods: { chat: { models: ["smol"] } },
+  methods: {
+    chat: { models: ["smol"] },
+    synthesize: { models: ["kokoro"], voices: ["af_heart", "bf_emma", "am_adam", "jf_alpha"] },
+  },
   capabilities: [],
 };
 
@@ -85,6 +89,39 @@ class FakeSocket {
     );
   }
 
+  /** Accepts a synthesis, with room for so much text, and starts it. */
+  beginSpeech(id, windowBytes = 1000) {
+    this.say(
+      { type: "accepted", id, phase: "preparing", position: 0, window_bytes: windowBytes },
+      {
+        type: "started",
+        id,
+        model: "kokoro",
+        format: { encoding: "pcm_s16le", sample_rate: 24_000, channels: 1 },
+      },
+    );
+  }
+
+  mark(id, mark) {
+    this.say({ type: "item", id, seq: this.#nextSeq(id), data: { mark } });
+  }
+
+  /** Audio as the server frames it; `aux` goes on from the chunk before. */
+  audio(id, samples) {
+    const at = this.samples?.[id] ?? 0;
+    this.samples = { ...this.samples, [id]: at + samples.length };
+    const payload = new Uint8Array(Int16Array.from(samples).buffer);
+    this.sayBytes(
+      encodeBinary({ kind: 1, flags: 0, id, seq: this.#nextSeq(id), aux: at }, payload),
+    );
+  }
+
+  #nextSeq(id) {
+    const seq = (this.seqs?.[id] ?? 0) + 1;
+    this.seqs = { ...this.seqs, [id]: seq };
+    return seq;
+  }
+
   done(id) {
     this.say({
       type: "done",
@@ -96,7 +133,7 @@ class FakeSocket {
     });
   }
 
-  cancelled(id, by = "client") {
+  cancelled(id, by = "client", more = {}) {
     this.say({
       type: "cancelled",
       id,
@@ -106,6 +143,7 @@ class FakeSocket {
       stop_ms: 14,
       wasted: { tokens: 1 },
       usage: { prompt_tokens: 3, cached_tokens: 0, completion_tokens: 2 },
+      ...more,
     });
   }
 

@@ -1,0 +1,64 @@
+/**
+ * What playback needs of the browser's audio: the page's context, its modules, its latency, and the gestures that
+ * let it sound. Does not know streams.
+ */
+
+const GESTURES = ["pointerdown", "pointerup", "keydown", "touchend"];
+
+/** One per page: browsers allow few, and each keeps a device open. @type {AudioContext | null} */
+let ownContext = null;
+/** @type {WeakMap<BaseAudioContext, Map<string, Promise<void>>>} */
+const modules = new WeakMap();
+
+/** @returns {AudioContext} the page's; made at the first play(), which a click should have caused */
+export function pageContext() {
+  if (typeof AudioContext === "undefined") {
+    throw new TypeError(
+      "play() needs a browser's AudioContext. Elsewhere, iterate the stream, or save it with toWav().",
+    );
+  }
+  if (ownContext?.state === "closed") ownContext = null;
+  ownContext ??= new AudioContext({ latencyHint: "interactive" });
+  return ownContext;
+}
+
+/**
+ * Each context loads a module once.
+ *
+ * @param {BaseAudioContext} context
+ * @param {string} url
+ * @returns {Promise<void>} rejects with what to do about it
+ */
+export function loadModule(context, url) {
+  const known = modules.get(context) ?? new Map();
+  modules.set(context, known);
+  const module =
+    known.get(url) ??
+    context.audioWorklet.addModule(url).catch((cause) => {
+      known.delete(url);
+      throw new TypeError(
+        `The player's audio module did not load from ${url}: serve sdk/playout-worklet.js from ` +
+          "this page's origin and give its address as play(context, { workletUrl }).",
+        { cause },
+      );
+    });
+  known.set(url, module);
+  module.catch(() => {}); // a stream without audio never asks
+  return module;
+}
+
+/** From the audio thread's clock to the ear. @param {AudioContext} context */
+export function latencySeconds({ outputLatency, baseLatency }) {
+  return outputLatency || baseLatency || 0;
+}
+
+/**
+ * @param {() => void} listener
+ * @param {boolean} listen
+ */
+export function listenForGestures(listener, listen) {
+  for (const type of typeof document === "undefined" ? [] : GESTURES) {
+    if (listen) document.addEventListener(type, listener, { capture: true });
+    else document.removeEventListener(type, listener, { capture: true });
+  }
+}
