@@ -12,15 +12,20 @@ from plait.client.chat import ChatStream, Delta
 from plait.client.connection import Client
 from plait.client.errors import ConnectionLost, StreamCancelled
 from plait.client.opening import connect
+from plait.client.speech import AudioChunk, Mark, SpeechStream, Word
 from plait.client.stream import Item, Stream
 
 __all__ = [
+    "AudioChunk",
     "ChatStream",
     "Client",
     "ConnectionLost",
     "Delta",
     "Item",
+    "Mark",
+    "SpeechStream",
     "Stream",
     "StreamCancelled",
+    "Word",
     "connect",
 ]

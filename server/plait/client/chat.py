@@ -6,12 +6,11 @@ This module does NOT know sockets nor flow control (see `stream`).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
+from plait.client.consuming import MethodStream
 from plait.client.stream import Stream
-from plait.wire.messages import Accepted, Cancelled, Done, Started, Terminal
-from plait.wire.stream import StreamState
+from plait.wire.messages import Done
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +25,7 @@ class Delta:
     usage: dict[str, int] | None = None
 
 
-class ChatStream:
+class ChatStream(MethodStream):
     """Single-use asynchronous iterator over `Delta`s.
 
         async with client.chat(messages=[{"role": "user", "content": "Hi"}]) as stream:
@@ -39,33 +38,8 @@ class ChatStream:
     """
 
     def __init__(self, stream: Stream) -> None:
-        self.stream = stream
+        super().__init__(stream)
         self._finished = False
-
-    @property
-    def id(self) -> int:
-        return self.stream.id
-
-    @property
-    def state(self) -> StreamState:
-        return self.stream.state
-
-    @property
-    def queue(self) -> Accepted | None:
-        """Phase and position while pending."""
-        return self.stream.queue
-
-    @property
-    def started(self) -> Started | None:
-        """The model and the effective max_tokens, once a slot is held."""
-        return self.stream.started
-
-    @property
-    def terminal(self) -> Terminal | None:
-        return self.stream.terminal
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> Delta:
         if self._finished:
@@ -89,24 +63,6 @@ class ChatStream:
         """
         async with self:
             return "".join([delta.content async for delta in self])
-
-    async def cancel(self) -> Cancelled | None:
-        """Stop; see `Stream.cancel`."""
-        return await self.stream.cancel()
-
-    async def aclose(self) -> None:
-        await self.stream.aclose()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.stream.aclose()
 
     def _last(self) -> Delta:
         done = self.stream.terminal

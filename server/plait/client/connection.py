@@ -9,6 +9,7 @@ This module does NOT connect or reconnect, and never sends a request twice.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import AsyncIterable
 from time import monotonic
 from typing import Any
 
@@ -17,7 +18,9 @@ from websockets.exceptions import ConnectionClosed
 
 from plait.client.chat import ChatStream
 from plait.client.errors import ConnectionLost
+from plait.client.speech import SpeechStream
 from plait.client.stream import IllegalServer, Stream
+from plait.client.upload import Upload
 from plait.errors import InvalidRequest, TooManyStreams
 from plait.wire.close import CloseCode, close_reason
 from plait.wire.codec import decode_binary, decode_server, encode_client, encode_params
@@ -31,6 +34,7 @@ from plait.wire.messages import (
     ClientMessage,
     Done,
     GoAway,
+    InputAck,
     ItemMessage,
     Open,
     Ping,
@@ -44,18 +48,24 @@ from plait.wire.messages import (
 )
 
 MAX_OUTGOING_FRAMES = 8192
+MAX_UPLOAD_FRAMES = 64
 
 
 class Client:
     """An open connection; made by `connect`. Not for use from other threads or event loops."""
 
-    def __init__(self, socket: ClientConnection, welcome: Welcome) -> None:
+    def __init__(
+        self, socket: ClientConnection, welcome: Welcome, tasks: asyncio.TaskGroup
+    ) -> None:
+        """`tasks` outlives the connection's streams, and ends with the connection."""
         self.welcome = welcome
         self.goaway: GoAway | None = None
         self._socket = socket
         self._highest_id = 0
         self._streams: dict[int, Stream] = {}
         self._outgoing: asyncio.Queue[str] = asyncio.Queue(MAX_OUTGOING_FRAMES)
+        self._room = asyncio.Event()  # for uploads, which leave most of the queue to the others
+        self._tasks = tasks
         self._lost: ConnectionLost | None = None
         self._last_ping = 0
         self._pings: dict[int, asyncio.Future[None]] = {}
@@ -87,6 +97,39 @@ class Client:
             "chat", params, window=window, priority=priority, deadline_ms=deadline_ms
         )
         return ChatStream(stream)
+
+    def synthesize(
+        self,
+        text: str | AsyncIterable[str],
+        *,
+        model: str | None = None,
+        voice: str | None = None,
+        speed: float | None = None,
+        language: str | None = None,
+        marks: bool = False,
+        window: int = DEFAULT_WINDOW,
+        priority: Priority = "interactive",
+        deadline_ms: int | None = None,
+    ) -> SpeechStream:
+        """Speak a text, or one that is still being written: what comes is spoken by clauses.
+
+        Returns at once; refusals are raised by the stream. Raises InvalidRequest for what cannot
+        be sent, and ConnectionLost. The source of the text is closed when the stream ends.
+        """
+        given = {"model": model, "voice": voice, "speed": speed, "language": language}
+        params: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
+        params |= {"marks": True} if marks else {}
+        if isinstance(text, str):
+            params["text"] = text
+        stream = self.open(
+            "synthesize", params, window=window, priority=priority, deadline_ms=deadline_ms
+        )
+        if isinstance(text, str):
+            return SpeechStream(stream, lambda: None)
+        upload = stream.upload = Upload(stream.id, self._send_when_room)
+        task = self._tasks.create_task(upload.run(text, stream.cancel_nowait))
+        stream.when_ended(task.cancel)
+        return SpeechStream(stream, lambda: upload.error)
 
     def open(
         self,
@@ -129,6 +172,13 @@ class Client:
         if self._lost is None:
             self._put(encode_client(message))
 
+    async def _send_when_room(self, message: ClientMessage) -> None:
+        """As uploads do: they wait for the socket, and for those who cannot wait."""
+        while self._outgoing.qsize() >= MAX_UPLOAD_FRAMES and self._lost is None:
+            self._room.clear()
+            await self._room.wait()
+        self._send(message)
+
     def _put(self, frame: str) -> None:
         try:
             self._outgoing.put_nowait(frame)
@@ -142,7 +192,9 @@ class Client:
         """Send what is queued, in order, until cancelled or the socket is closed."""
         try:
             while True:
-                await self._socket.send(await self._outgoing.get())
+                frame = await self._outgoing.get()
+                self._room.set()
+                await self._socket.send(frame)
         except ConnectionClosed:
             pass  # the reader sees it too, and tells the streams
 
@@ -200,8 +252,10 @@ class Client:
             case Rejected():
                 stream.receive_rejected(message)
                 del self._streams[message.id]
+            case InputAck():
+                stream.receive_input_ack(message)
             case _:
-                pass  # input_ack: this client uploads nothing
+                pass
 
     def _receive_pong(self, n: int) -> None:
         waiting = self._pings.pop(n, None)

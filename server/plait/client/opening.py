@@ -40,8 +40,9 @@ async def connect(
     socket = await _open_socket(url, token, open_timeout_seconds)
     failure: Exception | None = None
     try:
-        client = Client(socket, await _receive_welcome(socket, open_timeout_seconds))
+        welcome = await _receive_welcome(socket, open_timeout_seconds)
         async with asyncio.TaskGroup() as tasks:
+            client = Client(socket, welcome, tasks)
             tasks.create_task(client.read_frames())
             writer = tasks.create_task(client.write_frames())
             try:

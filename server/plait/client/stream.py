@@ -15,12 +15,13 @@ from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from time import monotonic
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 
+from plait.client.consuming import Consumable
 from plait.client.errors import ConnectionLost, StreamCancelled
+from plait.client.upload import Upload
 from plait.errors import PlaitError
 from plait.wire.frames import BinaryFrame
 from plait.wire.messages import (
@@ -30,6 +31,7 @@ from plait.wire.messages import (
     Cancel,
     Cancelled,
     ClientMessage,
+    InputAck,
     ItemMessage,
     Rejected,
     Started,
@@ -59,7 +61,7 @@ class Item:
     frame: BinaryFrame | None = None
 
 
-class Stream:
+class Stream(Consumable):
     """Single-use asynchronous iterator over `Item`s, for one consumer task.
 
     Iteration ends only after `done`, with every item taken. It raises the server's error for
@@ -86,6 +88,7 @@ class Stream:
         self.terminal: Terminal | None = None
         self.ended_at: float | None = None
         self.last_seq = 0
+        self.upload: Upload | None = None  # where it was opened without its text
         self._send = send
         self._clock = clock
         self._window = window
@@ -98,6 +101,7 @@ class Stream:
         self._arrived = asyncio.Event()
         self._started = asyncio.Event()
         self._ended = asyncio.Event()
+        self._when_ended: list[Callable[[], object]] = []
 
     @property
     def state(self) -> StreamState:
@@ -109,9 +113,6 @@ class Stream:
         return self.accepted if self.state is StreamState.PENDING else None
 
     # --- the consumer's side ---------------------------------------------------------------------
-
-    def __aiter__(self) -> Self:
-        return self
 
     async def __anext__(self) -> Item:
         while not self._items:
@@ -167,20 +168,12 @@ class Stream:
         return self.terminal if isinstance(self.terminal, Cancelled) else None
 
     async def aclose(self) -> None:
-        """Cancel if not ended, and wait for the terminal. Never raises a stream's failure."""
         self.cancel_nowait()
         await self._ended.wait()
 
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        await self.aclose()
+    def when_ended(self, action: Callable[[], object]) -> None:
+        """Run `action` once, as soon as the stream has any ending."""
+        self._when_ended.append(action)
 
     def raise_failure(self) -> None:
         if self._failure is not None:
@@ -202,6 +195,14 @@ class Stream:
         self._process(StreamInput.ACCEPTED)
         self.accepted = message
         self.accepted_at = self.accepted_at or self._clock()
+        if self.upload is not None and message.window_bytes is not None:
+            self.upload.grant(message.window_bytes)
+
+    def receive_input_ack(self, message: InputAck) -> None:
+        if self.upload is not None:
+            if message.bytes > self.upload.sent_bytes:
+                raise IllegalServer(f"stream {self.id}: input was confirmed that was never sent")
+            self.upload.grant(message.bytes + message.window_bytes)
 
     def receive_started(self, message: Started) -> None:
         self._process(StreamInput.STARTED)
@@ -255,6 +256,8 @@ class Stream:
         self.ended_at = self._clock()
         for event in (self._ended, self._arrived, self._started):
             event.set()
+        for action in self._when_ended:
+            action()
 
     def _process(self, input: StreamInput) -> None:
         try:

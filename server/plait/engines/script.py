@@ -1,7 +1,8 @@
 """The little language in which a prompt tells the scripted engine what to do.
 
-The last user message is the script: words of the form `key=value`, in any order; every other word
-is plain text. So any prompt works, and `tokens=3 step_ms=5 Hello` answers "w0 w1 w2 ".
+The last user message, or the text to speak, is the script: words of the form `key=value`, in any
+order; every other word is plain text. So any prompt works, and `tokens=3 step_ms=5 Hello` answers
+"w0 w1 w2 ". Spoken are all words, the script's too; "tokens" below are words there.
 
 Output
     tokens=N        natural length of the answer (default: option `tokens`); finish_reason `stop`,
@@ -11,6 +12,7 @@ Output
     step_ms=F       the least a step takes while this job is in it (default: option)
     prefill_steps=N steps before the first token
     prompt_tokens=N pretend that the prompt is that long (default: words of all messages)
+    word_ms=F       how long each word lasts in speech (default 100)
 Failure
     refuse=CODE     `prepare` refuses with this error code; refuse_start=CODE: `start` does
     memory=WHERE    MemoryError in `prepare`, `start` or `step` (the last is a crash)
@@ -47,6 +49,7 @@ class Script(msgspec.Struct, frozen=True):
     burst: Annotated[int, Meta(ge=1)] = 1
     prefill_steps: Count = 0
     prompt_tokens: int = -1
+    word_ms: Annotated[float, Meta(ge=1, le=60_000)] = 100.0
     refuse: str = ""
     refuse_start: str = ""
     memory: Literal["", "prepare", "start", "step"] = ""

@@ -1,6 +1,7 @@
 """An engine for tests and benchmarks: what it does is written in the prompt, and costs no model.
 
-The last user message is the script, in the language of `script.py`.
+The last user message, or the text to speak, is the script, in the language of `script.py`; the
+method is `LoadSpec.method`: chat (`scripted_jobs`) or synthesize (`scripted_speech`).
 
 `LoadSpec.options`: tokens (16), step_seconds (0.0), interruptible (True), kv_bytes_per_token
 (1024); load_seconds (0.0; percents are reported), load_fail (message: typed failure), load_raise
@@ -12,75 +13,33 @@ slots is an assertion, hence a crash: the scheduler must not overbook.
 
 from __future__ import annotations
 
-import os
-import signal
 import threading
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import NoReturn
-
-import msgspec
 
 from plait.engines.base import (
     CancelFlags,
     EngineInfo,
     Event,
     Failed,
-    Fault,
     Feed,
     Finished,
-    Item,
     LoadSpec,
     Prepare,
     Prepared,
     Released,
     Report,
     Stats,
-    Usage,
 )
 from plait.engines.script import Script, parse_script
-from plait.errors import (
-    BY_CODE,
-    ContextOverflow,
-    GenerationFailed,
-    ModelLoadFailed,
-    UnsupportedMethod,
-)
-from plait.wire.messages import FinishReason
+from plait.engines.scripted_faults import break_as_told, die, hang, stumble
+from plait.engines.scripted_jobs import ChatJob, ScriptedJob
+from plait.engines.scripted_speech import FORMAT, SpeechJob
+from plait.errors import ContextOverflow, EmptyText, ModelLoadFailed, UnsupportedMethod
 
 SLICE_SECONDS = 0.05
 LOAD_STEPS = 4
-
-
-@dataclass(slots=True)
-class _Job:
-    script: Script
-    prompt_tokens: int
-    max_tokens: int
-    started: bool = False
-    paused: bool = False
-    prefilled: int = 0
-    produced: int = 0
-    release_at: float | None = None
-
-    @property
-    def runs(self) -> bool:
-        return self.started and not self.paused and self.release_at is None
-
-    @property
-    def usage(self) -> Usage:
-        return {
-            "prompt_tokens": self.prompt_tokens,
-            "cached_tokens": 0,
-            "completion_tokens": self.produced,
-        }
-
-    @property
-    def kv_tokens(self) -> int:
-        if self.prefilled < self.script.prefill_steps:
-            return self.prompt_tokens * self.prefilled // self.script.prefill_steps
-        return self.prompt_tokens + self.produced
 
 
 @dataclass(slots=True)
@@ -115,7 +74,7 @@ class _Pace:
 
 
 class ScriptedEngine:
-    """Implements `Engine` for chat without any model; see the module's docstring."""
+    """Implements `Engine` without any model; see the module's docstring."""
 
     def __init__(self, spec: LoadSpec, *, clock: Callable[[], float] = time.monotonic) -> None:
         options = spec.options
@@ -125,7 +84,7 @@ class ScriptedEngine:
         self._step_seconds = float(options.get("step_seconds", 0.0))
         self._interruptible = bool(options.get("interruptible", True))
         self._kv_bytes_per_token = int(options.get("kv_bytes_per_token", 1024))
-        self._jobs: dict[int, _Job] = {}
+        self._jobs: dict[int, ScriptedJob] = {}
         self._pace = _Pace(clock)
 
     @property
@@ -135,39 +94,65 @@ class ScriptedEngine:
         return EngineInfo(
             engine=spec.engine,
             model=spec.model,
-            methods=["chat"],
+            methods=[spec.method],
             slots=spec.slots,
             context_tokens=spec.context_tokens,
             max_tokens=spec.max_tokens,
             kv_budget_bytes=spec.kv_budget_bytes or budget,
             kv_kind="freed",
+            format=FORMAT if spec.method == "synthesize" else None,
         )
 
     def prepare(self, job: Prepare) -> Prepared:
-        if job.method != "chat":
-            raise UnsupportedMethod(f"Model '{self._spec.model}' does chat, not '{job.method}'.")
+        if job.method != self._spec.method:
+            raise UnsupportedMethod(
+                f"Model '{self._spec.model}' does {self._spec.method}, not '{job.method}'."
+            )
+        if job.method == "synthesize":
+            return self._prepare_speech(job)
         messages = [message.get("content") or "" for message in job.params["messages"]]
-        script = parse_script(messages[-1], tokens=self._tokens, step_ms=self._step_seconds * 1000)
-        _stumble(script.refuse, script.memory == "prepare")
-        threading.Event().wait(script.prepare_ms / 1000)
+        script = self._read(messages[-1])
         words = sum(len(text.split()) for text in messages)
         prompt_tokens = words if script.prompt_tokens < 0 else script.prompt_tokens
         max_tokens = self._room(prompt_tokens, job.params.get("max_tokens"))
-        self._jobs[job.job] = _Job(script, prompt_tokens, max_tokens)
+        self._jobs[job.job] = ChatJob(
+            job.job, script, prompt_tokens=prompt_tokens, max_tokens=max_tokens
+        )
         reserve_bytes = (prompt_tokens + max_tokens) * self._kv_bytes_per_token
         return Prepared(job.job, prompt_tokens, reserve_bytes, max_tokens)
 
+    def _prepare_speech(self, job: Prepare) -> Prepared:
+        text = job.params.get("text")
+        if text is not None and not any(map(str.isalnum, text)):
+            raise EmptyText("text: there is nothing in it to speak. Send some words.", param="text")
+        self._jobs[job.job] = SpeechJob(
+            job.job,
+            self._read(text or ""),
+            speed=job.params.get("speed", 1.0),
+            fed=text is None,
+            input_ended=text is not None,
+            text=text or "",
+        )
+        return Prepared(job.job, prompt_tokens=0, reserve_bytes=0, max_tokens=0)
+
+    def _read(self, text: str) -> Script:
+        """The script in `text`, after what it does to `prepare`."""
+        script = parse_script(text, tokens=self._tokens, step_ms=self._step_seconds * 1000)
+        stumble(script.refuse, no_memory=script.memory == "prepare")
+        threading.Event().wait(script.prepare_ms / 1000)
+        return script
+
     def start(self, job: int) -> None:
         entry = self._jobs[job]
-        _stumble(entry.script.refuse_start, entry.script.memory == "start")
+        stumble(entry.script.refuse_start, no_memory=entry.script.memory == "start")
         entry.started = True
         assert self._slots_used() <= self._spec.slots, "the scheduler overbooked the slots"
 
     def feed(self, feed: Feed) -> None:
-        """Chat has no input after its open."""
+        self._jobs[feed.job].feed("".join(feed.texts or ()))
 
     def finish_input(self, job: int) -> None:
-        """Chat has no input after its open."""
+        self._jobs[job].finish_input()
 
     def pause(self, job: int) -> None:
         self._jobs[job].paused = True
@@ -190,17 +175,17 @@ class ScriptedEngine:
 
     def step(self) -> list[Event]:
         events = self._release_due()
-        running = [(i, job) for i, job in self._jobs.items() if job.runs]
+        running = [job for job in self._jobs.values() if job.runs]
         if not running:
             if not events:
                 self._wait_for_release()
             return events
-        seconds = max(job.script.step_ms for _, job in running) / 1000
-        deaf = not self._interruptible or any(job.script.deaf for _, job in running)
+        seconds = max(job.script.step_ms for job in running) / 1000
+        deaf = not self._interruptible or any(job.script.deaf for job in running)
         if events or not self._pace.step_is_over(seconds, deaf=deaf):
             return events
-        for job_id, job in running:
-            self._advance(job_id, job, events)
+        for job in running:
+            self._advance(job, events)
         return events
 
     @property
@@ -231,66 +216,45 @@ class ScriptedEngine:
     def _release_due(self) -> list[Event]:
         now = self._clock()
         due = [
-            (i, job)
-            for i, job in self._jobs.items()
+            job
+            for job in self._jobs.values()
             if job.release_at is not None and job.release_at <= now
         ]
-        return [self._release(job_id, job) for job_id, job in due]
+        return [self._release(job) for job in due]
 
     def _wait_for_release(self) -> None:
         ends = [job.release_at for job in self._jobs.values() if job.release_at is not None]
         if ends:
             self._pace.wait(min(max(0.0, min(ends) - self._clock()), SLICE_SECONDS))
 
-    def _advance(self, job_id: int, job: _Job, events: list[Event]) -> None:
+    def _advance(self, job: ScriptedJob, events: list[Event]) -> None:
         if job.prefilled < job.script.prefill_steps:
             job.prefilled += 1
             return
-        length = min(job.script.tokens, job.max_tokens)
         for _ in range(job.script.burst):
-            if self._breaks(job_id, job, events):
+            fault = break_as_told(job.script, job.produced)
+            if fault is not None:
+                events.append(Failed(job.job, fault, job.usage))
+                events.append(self._release(job))
                 return
-            if job.produced >= length:
-                break
-            data = msgspec.json.encode({"content": f"{job.script.say}{job.produced} "})
-            events.append(Item(job_id, data))
-            job.produced += 1
-        if job.produced >= length:
-            reason: FinishReason = "stop" if job.script.tokens <= job.max_tokens else "length"
-            events.append(Finished(job_id, reason, job.usage))
-            events.append(self._release(job_id, job))
+            events += job.advance()
+            if job.finish_reason is not None:
+                events.append(Finished(job.job, job.finish_reason, job.usage))
+                events.append(self._release(job))
+                return
 
-    def _breaks(self, job_id: int, job: _Job, events: list[Event]) -> bool:
-        script, produced = job.script, job.produced
-        if script.crash_at == produced:
-            os.kill(os.getpid(), signal.SIGKILL)
-        if script.hang_at == produced:
-            _hang()
-        if script.raise_at == produced:
-            raise RuntimeError(f"the script asked for a crash after {produced} tokens")
-        if script.memory == "step":
-            raise MemoryError
-        if script.fail_at == produced:
-            fault = Fault.of(
-                GenerationFailed(f"The model could not go on after {produced} tokens; try again.")
-            )
-            events.append(Failed(job_id, fault, job.usage))
-            events.append(self._release(job_id, job))
-            return True
-        return False
-
-    def _release(self, job_id: int, job: _Job) -> Released:
-        del self._jobs[job_id]
-        return Released(job_id, self._clock(), wasted=0, usage=job.usage)
+    def _release(self, job: ScriptedJob) -> Released:
+        del self._jobs[job.job]
+        return Released(job.job, self._clock(), wasted=0, usage=job.usage)
 
 
 def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> ScriptedEngine:
     """Raises ModelLoadFailed when option `load_fail` says so. `flags` are not needed here."""
     options = spec.options
     if options.get("load_crash"):
-        os.kill(os.getpid(), signal.SIGKILL)
+        die()
     if options.get("load_hang"):
-        _hang()
+        hang()
     for done in range(LOAD_STEPS):
         report("weights", 100 * done // LOAD_STEPS)
         threading.Event().wait(float(options.get("load_seconds", 0.0)) / LOAD_STEPS)
@@ -300,15 +264,3 @@ def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> ScriptedEngine:
         raise RuntimeError(str(options["load_raise"]))
     report("weights", 100)
     return ScriptedEngine(spec)
-
-
-def _stumble(code: str, no_memory: bool) -> None:
-    if code:
-        raise BY_CODE.get(code, BY_CODE["internal"])(f"The script asked for {code}.")
-    if no_memory:
-        raise MemoryError
-
-
-def _hang() -> NoReturn:
-    while True:
-        threading.Event().wait()

@@ -1,0 +1,77 @@
+"""Text on its way to a stream that was opened without it: as it comes, within the credit.
+
+`run` is a task of the connection's. The source is asked for more only when what it gave is sent,
+and it is closed whichever way the stream ends. Does NOT know sockets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterable, Awaitable, Callable
+
+from plait.wire.messages import ClientMessage, End, Input
+
+MAX_PIECE_BYTES = 16 * 1024
+_WIDEST_CHARACTER_BYTES = 4
+
+Send = Callable[[ClientMessage], Awaitable[None]]
+
+
+class Upload:
+    """Of one stream. `error` is what the source raised, if it did."""
+
+    def __init__(self, id: int, send: Send) -> None:
+        self.sent_bytes = 0
+        self.error: Exception | None = None
+        self._id = id
+        self._send = send
+        self._limit_bytes = 0
+        self._granted = asyncio.Event()
+
+    def grant(self, limit_bytes: int) -> None:
+        """So many bytes may have been sent in all."""
+        self._limit_bytes = max(self._limit_bytes, limit_bytes)
+        self._granted.set()
+
+    async def run(self, source: AsyncIterable[str], failed: Callable[[], None]) -> None:
+        """Send what the source gives, then `end`; calls `failed` when the source raises."""
+        pieces = aiter(source)
+        try:
+            async for text in pieces:
+                await self._send_text(text)
+            await self._send(End(self._id))
+        except Exception as error:  # noqa: BLE001 - the consumer's own: raised where it consumes
+            self.error = error
+            failed()
+        finally:
+            close = getattr(pieces, "aclose", None)
+            if close is not None:
+                await close()
+
+    async def _send_text(self, text: str) -> None:
+        while text:
+            room = await self._room()
+            piece = _head(text, min(room, MAX_PIECE_BYTES))
+            text = text[len(piece) :]
+            self.sent_bytes += _size(piece)
+            await self._send(Input(self._id, piece))
+
+    async def _room(self) -> int:
+        """Bytes that may be sent now, enough for any one character."""
+        while (room := self._limit_bytes - self.sent_bytes) < _WIDEST_CHARACTER_BYTES:
+            self._granted.clear()
+            await self._granted.wait()
+        return room
+
+
+def _head(text: str, max_bytes: int) -> str:
+    """As many whole characters as fit."""
+    if _size(text) <= max_bytes:
+        return text
+    head = text[:max_bytes].encode("utf-8", "surrogatepass")[:max_bytes]
+    return head.decode("utf-8", "ignore")
+
+
+def _size(text: str) -> int:
+    # Half a surrogate pair is refused by the codec, which can say so.
+    return len(text.encode("utf-8", "surrogatepass"))
