@@ -49,8 +49,8 @@ from plait.wire.params import SynthesizeParams
 
 # How far `prepare` reads to find something to speak; the rest is read in turns.
 PREPARE_SEGMENTS = 4
-# The longest utterance (500 phonemes at half speed), as measured on both backends.
-JOB_BYTES = 48 * 1024 * 1024
+# A bound: the longest utterance (500 phonemes at half speed, 72 s) holds 24 MB while it begins.
+JOB_BYTES = 32 * 1024 * 1024
 # Paused streams keep their memory and yield their slot, so there is room for more than the slots.
 JOBS_PER_SLOT = 8
 
@@ -239,8 +239,9 @@ class KokoroEngine:
             self._release(entry)
 
     def _fail(self, entry: SpeechJob, error: Exception) -> None:
-        typed = _failure_of(entry, error)
-        self._events.append(Failed(entry.id, Fault.of(typed), entry.usage))
+        fault = Fault.of(_failure_of(entry, error))
+        if self._flags.stamp(entry.id) is None:
+            self._events.append(Failed(entry.id, fault, entry.usage))
         self._release(entry)
 
     @property
