@@ -44,9 +44,9 @@ class LiveServer:
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
         self.port = int(self.wait_for_line(r"at http://[^ ]*:(\d+)")[1])
-        self.wait_for_line(r"worker\.ready(?!.*(scripted-speech|kokoro))")
+        self.wait_for_line(r"^(?!.*(scripted-speech|kokoro)).*worker\.ready")
         if speech != "off":
-            self.wait_for_line(r"worker\.ready.*(scripted-speech|kokoro)")
+            self.wait_for_line(r"(scripted-speech|kokoro).*worker\.ready")
 
     @property
     def url(self) -> str:
