@@ -17,7 +17,7 @@ from plait.engines.kokoro_voices import KokoroVoices
 from plait.errors import ModelLoadFailed
 from plait.speech.front import FrontEnd
 
-WARM_UP = "həlˈoʊ ðɛɹ, ɡʊd mˈɔɹnɪŋ."
+WARM_UP = "wan tu tri, for faiv siks."
 
 
 def open_engine(
@@ -26,7 +26,9 @@ def open_engine(
     """`spec.options["voices"]`: the directory of voices. Raises ModelLoadFailed."""
     report("voices", 50)
     voices = KokoroVoices(Path(spec.options["voices"]))
-    front_end = FrontEnd.load(report=lambda phase, percent: report(phase, 60))
+    # All of them now: the first use of a language would stall everybody's streams for seconds.
+    languages = FrontEnd.languages()
+    front_end = FrontEnd.load(languages, report=lambda phase, percent: report(phase, 60))
     report("warm-up", 80)
     synthesizer = Synthesizer(model, NormPredictor.load())
     utterance = synthesizer.begin(WARM_UP, voices.pack(voices.names[0]), 1.0, 0)
