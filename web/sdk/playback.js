@@ -39,6 +39,9 @@ export class Playback {
   #draining = false;
   #over = false;
   #sampleRate = 0;
+  #supplied = 0;
+  /** How many there will be, once that is known. */
+  #totalSamples = Number.POSITIVE_INFINITY;
   /** What was heard when it ended; null: goes on. @type {number | null} */
   #heardMs = null;
   /** What the stream failed with; told once all before it has been heard. @type {{ reason: unknown } | null} */
@@ -144,6 +147,7 @@ export class Playback {
       this.#failure = { reason };
     }
     if (this.#over) return;
+    this.#totalSamples = this.#supplied;
     if (this.#node) this.#node.port.postMessage({ end: true });
     else this.#conclude(this.#failure ? "failed" : "finished", this.#failure);
   }
@@ -153,6 +157,7 @@ export class Playback {
     if (samples.length === 0) return;
     this.#node ??= this.#createNode(sampleRate);
     const copy = samples.slice(); // the caller's stays whole when this one goes to the audio thread
+    this.#supplied += copy.length;
     this.#node.port.postMessage({ samples: copy }, [copy.buffer]);
     this.#tellHeard();
   }
@@ -184,9 +189,9 @@ export class Playback {
     this.#underruns = report.underruns;
     this.#moving = report.moving;
     this.#tellHeard();
+    this.#draining = report.finished;
     this.#showState();
     if (!report.finished) return;
-    this.#draining = true;
     this.#restartTimer(latencySeconds(this.#context) * 1000, this.#onHeardAll);
   }
 
@@ -255,8 +260,9 @@ export class Playback {
   }
 
   #showState() {
+    const atEnd = this.#clock.lastPosition >= this.#totalSamples;
     if (this.#blocked) this.#setState("blocked");
-    else this.#setState(this.#moving ? "playing" : "waiting");
+    else this.#setState(this.#moving || atEnd ? "playing" : "waiting");
   }
 
   /** @param {PlaybackState} state */

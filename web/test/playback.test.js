@@ -139,7 +139,7 @@ test("it is finished when the last sample has reached the ear", async () => {
   assert.deepEqual(node().posted.at(-1), { end: true });
   node().report({ time: 1.5, position: 12_000, moving: false, finished: true });
   await settled();
-  assert.equal(playback.state, "waiting");
+  assert.equal(playback.state, "playing");
   time.advance(50);
   await playback.finished;
   assert.deepEqual([playback.state, playback.heardMs], ["finished", 500]);
