@@ -33,6 +33,7 @@ from plait.engines.events import (
     Finished as Finished,
     Gauges as Gauges,
     Item as Item,
+    JobEvent as JobEvent,
     LoadFailed as LoadFailed,
     Loading as Loading,
     Pong as Pong,

@@ -173,17 +173,5 @@ class Gauges(msgspec.Struct, tag="gauges", array_like=True):
     stats: Stats
 
 
-Event = (
-    Loading
-    | Ready
-    | LoadFailed
-    | Prepared
-    | Refused
-    | Item
-    | Consumed
-    | Finished
-    | Failed
-    | Released
-    | Pong
-    | Gauges
-)
+JobEvent = Prepared | Refused | Item | Consumed | Finished | Failed | Released
+Event = JobEvent | Loading | Ready | LoadFailed | Pong | Gauges

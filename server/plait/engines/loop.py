@@ -13,7 +13,6 @@ import time
 import traceback
 from collections import deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
@@ -24,7 +23,6 @@ from plait.engines.base import (
     Engine,
     Event,
     Failed,
-    Fault,
     Feed,
     Finished,
     FinishInput,
@@ -40,27 +38,14 @@ from plait.engines.base import (
     Shutdown,
     Start,
     Stats,
-    Usage,
 )
+from plait.engines.loop_job import LoopJob, fault_of, usage_of_nothing
 from plait.engines.mailbox import Mailbox
-from plait.errors import Internal, OutOfMemory, PlaitError
+from plait.errors import Internal, PlaitError
 from plait.wire.frames import MAX_AUDIO_FRAME_BYTES, BinaryKind
 
 # Prepares tokenize: without a bound, a burst of opens would stall every running job.
 APPLY_SLICE_SECONDS = 0.02
-
-
-@dataclass(slots=True)
-class _Job:
-    """A prepared or started job. `fault`: our reason to end it, told just before `Released`."""
-
-    method: str
-    prompt_tokens: int
-    running: bool = False
-    paused: bool = False
-    cancelled: bool = False
-    wasted: int = 0
-    fault: Fault | None = None
 
 
 class WorkerLoop:
@@ -78,7 +63,7 @@ class WorkerLoop:
         self._mailbox = mailbox
         self._send = send
         self._clock = clock
-        self._jobs: dict[int, _Job] = {}
+        self._jobs: dict[int, LoopJob] = {}
         # Taken from the mailbox, which bounds it, but not yet applied.
         self._pending: deque[Command] = deque()
         self._out: list[Event] = []
@@ -142,7 +127,7 @@ class WorkerLoop:
             if job is not None and job.running:
                 self._cancel_running(job_id, job)
 
-    def _cancel_running(self, job_id: int, job: _Job) -> None:
+    def _cancel_running(self, job_id: int, job: LoopJob) -> None:
         if not job.cancelled:
             job.cancelled = True
             self._engine.cancel(job_id)
@@ -164,7 +149,7 @@ class WorkerLoop:
             failure = Internal("This request could not be prepared; the server's log says why.")
             self._refuse(command.job, failure)
         else:
-            self._jobs[command.job] = _Job(command.method, prepared.prompt_tokens)
+            self._jobs[command.job] = LoopJob(command.method, prepared.prompt_tokens)
             self._out.append(prepared)
 
     def _start(self, command: Start) -> None:
@@ -174,7 +159,7 @@ class WorkerLoop:
         elif self._mailbox.stamp(command.job) is not None:
             self._engine.cancel(command.job)
             self._jobs.pop(command.job)
-            usage = _usage_of_nothing(job)
+            usage = usage_of_nothing(job)
             self._out.append(Released(command.job, self._clock(), wasted=0, usage=usage))
         else:
             try:
@@ -188,7 +173,7 @@ class WorkerLoop:
     def _refuse(self, job_id: int, error: PlaitError | MemoryError) -> None:
         self._engine.cancel(job_id)
         self._jobs.pop(job_id, None)
-        self._out.append(Refused(job_id, _fault(error)))
+        self._out.append(Refused(job_id, fault_of(error)))
 
     def _feed(self, command: Feed) -> None:
         self._tell(command.job, lambda: self._engine.feed(command))
@@ -215,7 +200,7 @@ class WorkerLoop:
             if not job.running:
                 self._refuse(job_id, error)
                 return False
-            job.fault = _fault(error)
+            job.fault = fault_of(error)
             self._cancel_running(job_id, job)
         return job.fault is None
 
@@ -306,21 +291,6 @@ class WorkerLoop:
             return
         batch, self._out = self._out, []
         self._send(batch)
-
-
-def _usage_of_nothing(job: _Job) -> Usage:
-    """What a job cost that was prepared and never computed."""
-    if job.method != "chat":
-        return {}
-    return {"prompt_tokens": job.prompt_tokens, "cached_tokens": 0, "completion_tokens": 0}
-
-
-def _fault(error: PlaitError | MemoryError) -> Fault:
-    if isinstance(error, PlaitError):
-        return Fault.of(error)
-    return Fault.of(
-        OutOfMemory("The engine ran out of memory for this stream; try again or send less.")
-    )
 
 
 def _complain(what: str) -> None:

@@ -21,18 +21,18 @@ def stumble(code: str, *, no_memory: bool) -> None:
 
 
 def break_as_told(script: Script, produced: int) -> Fault | None:
-    """After `produced` units: the fault to end with, None to go on, or no return at all."""
+    """After `produced` tokens (or words): the fault to end with, None to go on, or no return at all."""
     if script.crash_at == produced:
         die()
     if script.hang_at == produced:
         hang()
     if script.raise_at == produced:
-        raise RuntimeError(f"the script asked for a crash after {produced} units")
+        raise RuntimeError(f"the script asked for a crash after {produced} tokens")
     if script.memory == "step":
         raise MemoryError
     if script.fail_at == produced:
         return Fault.of(
-            GenerationFailed(f"The model could not go on after {produced} units; try again.")
+            GenerationFailed(f"The model could not go on after {produced} tokens; try again.")
         )
     return None
 

@@ -13,11 +13,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, Protocol, assert_never
+from typing import Any, assert_never
 
 from plait.engines.base import (
     Cancel,
-    Command,
     Consumed,
     EngineInfo,
     Event,
@@ -25,14 +24,10 @@ from plait.engines.base import (
     Feed,
     Finished,
     FinishInput,
-    Gauges,
     Item,
-    LoadFailed,
-    Loading,
-    Pong,
+    JobEvent,
     Prepare,
     Prepared,
-    Ready,
     Refused,
     Released,
     Resume,
@@ -47,17 +42,10 @@ from plait.scheduling.model_metrics import ModelMetrics
 from plait.scheduling.pauses import Pauses
 from plait.scheduling.policy import SchedulerPolicy as SchedulerPolicy
 from plait.scheduling.pump import Pump
+from plait.scheduling.roles import EngineHandle as EngineHandle, StreamListener
 from plait.scheduling.stops import Stops
-from plait.scheduling.ticket import StreamListener, Ticket, TicketState
+from plait.scheduling.ticket import Ticket, TicketState
 from plait.wire.messages import Phase
-
-
-class EngineHandle(Protocol):
-    """What the scheduler needs of `engines.process.EngineProcess`."""
-
-    def send(self, command: Command) -> None: ...
-
-    def kill(self, reason: str) -> None: ...
 
 
 class Scheduler:
@@ -194,7 +182,11 @@ class Scheduler:
 
     def on_events(self, events: list[Event]) -> None:
         for event in events:
-            self._receive(event)
+            assert isinstance(event, JobEvent), "the engine handle keeps the others to itself"
+            # Unknown: a pending job whose cancel crossed the worker's answer.
+            ticket = self._tickets.get(event.job)
+            if ticket is not None:
+                self._receive(ticket, event)
 
     def on_worker_lost(self, error: PlaitError) -> None:
         """Everything the worker held is free. Loading streams wait for its successor."""
@@ -216,21 +208,7 @@ class Scheduler:
         """Bring the metrics up to date with the engine's own account (on each scrape)."""
         self._metrics.stats(stats)
 
-    def _receive(self, event: Event) -> None:
-        match event:
-            case Loading() | Ready() | LoadFailed() | Pong() | Gauges():
-                raise AssertionError("the engine handle keeps what is no job's to itself")
-            case _:
-                # Unknown: a pending job whose cancel crossed the worker's answer.
-                ticket = self._tickets.get(event.job)
-                if ticket is not None:
-                    self._receive_for(ticket, event)
-
-    def _receive_for(
-        self,
-        ticket: Ticket,
-        event: Prepared | Refused | Item | Consumed | Finished | Failed | Released,
-    ) -> None:
+    def _receive(self, ticket: Ticket, event: JobEvent) -> None:
         match event:
             case Item():
                 self._metrics.units(event.units)

@@ -13,8 +13,7 @@ It does not know the socket, why a slot was or was not granted, nor what an item
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
@@ -23,7 +22,9 @@ from plait.errors import InvalidRequest, PlaitError
 from plait.scheduling.scheduler import Scheduler
 from plait.scheduling.ticket import Ticket
 from plait.sessions.accounts import account_for
-from plait.sessions.outbox import Outbox, StreamQueue
+from plait.sessions.outbox import StreamQueue
+from plait.sessions.owner import StreamOwner
+from plait.sessions.policy import StreamPolicy as StreamPolicy
 from plait.sessions.reader import Reader
 from plait.sessions.stopwatch import Stopwatch
 from plait.sessions.terminals import Terminals
@@ -45,29 +46,6 @@ from plait.wire.messages import (
     Started,
 )
 from plait.wire.stream import StreamInput, StreamMachine
-
-
-@dataclass(frozen=True, slots=True)
-class StreamPolicy:
-    confirm_seconds: float = 0.1  # how long a terminal waits for the engine's release
-    slow_seconds: float = 30.0  # without ack progress while blocked
-    accepted_interval_seconds: float = 1.0
-    max_outbox_bytes: int = 256 * 1024
-
-
-class StreamOwner(Protocol):
-    """The session, as a stream sees it."""
-
-    outbox: Outbox
-
-    def on_stream_started(self, stream: Stream) -> None: ...
-
-    def on_first_item(self, stream: Stream, seconds: float) -> None:
-        """The first item for the client came out of the engine, so long after its open."""
-
-    def on_stream_ended(self, stream: Stream, outcome: str, cancelled: Cancelled | None) -> None:
-        """The terminal (the third argument, where it is a `cancelled`) was queued or taken:
-        forget the id."""
 
 
 class Stream:

@@ -1,0 +1,48 @@
+"""Who a scheduler talks to: the streams that hold its tickets, and the engine's process."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from plait.engines.base import Command, Item, Prepared, Released, Usage
+from plait.errors import PlaitError
+from plait.wire.messages import FinishReason, Format, Phase
+
+
+class EngineHandle(Protocol):
+    """What the scheduler needs of `engines.process.EngineProcess`."""
+
+    def send(self, command: Command) -> None: ...
+
+    def kill(self, reason: str) -> None: ...
+
+
+class StreamListener(Protocol):
+    """What a stream hears of its ticket. Called on the event loop; must not block or raise.
+
+    After `on_released`, `on_refused` or `on_lost` nothing more is called.
+    """
+
+    def on_phase(
+        self, phase: Phase, position: int, percent: int | None, eta_ms: int | None
+    ) -> None: ...
+
+    def on_started(self, model: str, prepared: Prepared, format: Format | None) -> None: ...
+
+    def on_consumed(self, size_bytes: int) -> None:
+        """The job took so much more of its input; upload credit goes back."""
+
+    def on_item(self, item: Item) -> None: ...
+
+    def on_finished(self, finish_reason: FinishReason, usage: Usage) -> None: ...
+
+    def on_failed(self, error: PlaitError, usage: Usage) -> None:
+        """The job broke while running; `on_released` follows."""
+
+    def on_refused(self, error: PlaitError) -> None:
+        """It will not run; nothing is held."""
+
+    def on_released(self, released: Released) -> None: ...
+
+    def on_lost(self, error: PlaitError) -> None:
+        """The worker died: everything is free, nothing more will come."""
