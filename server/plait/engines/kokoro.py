@@ -48,7 +48,7 @@ from plait.wire.messages import Format
 from plait.wire.params import SynthesizeParams
 
 # How far `prepare` reads to find something to speak; the rest is read in turns.
-PREPARE_SEGMENTS = 4
+PREPARE_CHARACTERS = 500
 # A bound: the longest utterance (500 phonemes at half speed, 72 s) holds 24 MB while it begins.
 JOB_BYTES = 32 * 1024 * 1024
 # Paused streams keep their memory and yield their slot, so there is room for more than the slots.
@@ -139,7 +139,7 @@ class KokoroEngine:
         entry.feed(text)
         entry.finish_input()
         try:
-            speakable = entry.look_ahead(PREPARE_SEGMENTS)
+            speakable = entry.look_ahead(PREPARE_CHARACTERS)
         except Exception as error:  # noqa: BLE001 - the front end's libraries raise anything
             raise _failure_of(entry, error) from None
         if not speakable:

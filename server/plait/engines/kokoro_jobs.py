@@ -129,10 +129,13 @@ class SpeechJob:
         self.input_ended = True
         self._starved = False
 
-    def look_ahead(self, segments: int) -> bool:
-        """Read up to that many segments. False when the text ended with nothing to speak."""
+    def look_ahead(self, characters: int) -> bool:
+        """Read to the first segment that can be spoken, or about that far.
+
+        False when the text ended with nothing to speak.
+        """
         self._take_input()
-        for _ in range(segments):
+        while self._characters < characters:
             segment = self._spoken.next_segment()
             if segment is None:
                 return not self._spoken.done
