@@ -1,7 +1,8 @@
-"""Fixtures: one tiny GGUF per session, and an index that holds only its wheel."""
+"""Fixtures: tiny models, and an index and a registry that hold only what carries them."""
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from plait.models import InstalledModel, ModelStore
 from plait.models.catalogue import Starter
 
 from .tiny import write_gguf, write_wheel
+from .tiny_speech import only_index, only_registry, speech_store_of, write_speaker
 
 
 @pytest.fixture(scope="session")
@@ -20,15 +22,7 @@ def tiny_gguf(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture
 def index(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """The only place pip looks at."""
-    directory = tmp_path / "index"
-    directory.mkdir()
-    for name, value in {
-        "PIP_NO_INDEX": "1",
-        "PIP_FIND_LINKS": str(directory),
-        "PIP_CONFIG_FILE": "/dev/null",
-    }.items():
-        monkeypatch.setenv(name, value)
-    return directory
+    return only_index(tmp_path, monkeypatch)
 
 
 @pytest.fixture
@@ -39,6 +33,41 @@ def tiny_starter(index: Path, tiny_gguf: Path) -> Starter:
 @pytest.fixture
 def store(tmp_path: Path, tiny_starter: Starter) -> ModelStore:
     return ModelStore(tmp_path / "home", {"tiny": tiny_starter})
+
+
+@pytest.fixture
+def registry(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """The only place npm looks at."""
+    return only_registry(tmp_path, monkeypatch)
+
+
+@pytest.fixture
+def speaker(index: Path, registry: Path) -> Starter:
+    return write_speaker(index, registry)
+
+
+@pytest.fixture
+def speech_store(tmp_path: Path, speaker: Starter) -> ModelStore:
+    return speech_store_of(tmp_path, speaker)
+
+
+@pytest.fixture(scope="session")
+def speaker_home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Where the speaker was installed in its ONNX form, once."""
+    root = tmp_path_factory.mktemp("speaker")
+    with pytest.MonkeyPatch.context() as patch:
+        starter = write_speaker(only_index(root, patch), only_registry(root, patch))
+        speech_store_of(root, starter).ensure("speaker", "kokoro-onnx")
+    return root / "home"
+
+
+@pytest.fixture
+def installed(speech_store: ModelStore, speaker_home: Path, tmp_path: Path) -> InstalledModel:
+    """The speaker in `speech_store`, without the wait for pip."""
+    shutil.copytree(speaker_home, tmp_path / "home")
+    model = speech_store.find("speaker")
+    assert model is not None
+    return model
 
 
 @pytest.fixture(scope="session")

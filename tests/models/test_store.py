@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
@@ -78,6 +80,49 @@ def test_the_mlx_form_is_added_to_an_installed_model(store: ModelStore, index: P
         "tokenizer_config.json",
     }
     assert store.verify("tiny") == model == store.ensure("tiny", "llamacpp")
+
+
+def as_format_1(manifest: Path) -> None:
+    """Rewrite a manifest as Plait 0.1 wrote it."""
+    raw = json.loads(manifest.read_text())
+    forms = raw.pop("forms")
+    del raw["weights"], raw["voices"]
+    old = {"gguf": forms.get("llamacpp"), "mlx": forms.get("mlx"), "format": 1}
+    manifest.write_text(json.dumps(raw | old))
+
+
+def test_a_model_installed_by_the_previous_version_needs_no_download(
+    store: ModelStore, index: Path
+) -> None:
+    before = store.ensure("tiny", "mlx")
+    as_format_1(before.directory / "manifest.json")
+    next(index.glob("*.whl")).unlink()
+
+    assert store.installed() == [before]
+    assert store.ensure("tiny", "llamacpp") == before == store.ensure("tiny", "mlx")
+    assert store.verify("tiny") == before
+
+
+def test_a_form_can_be_added_to_a_model_of_the_previous_version(
+    store: ModelStore, index: Path
+) -> None:
+    before = store.ensure("tiny", "llamacpp")
+    as_format_1(before.directory / "manifest.json")
+    next(index.glob("*.whl")).unlink()
+
+    assert store.ensure("tiny", "mlx").form_labels == ("gguf", "mlx")
+    assert store.find("tiny") == store.verify("tiny")
+
+
+@pytest.mark.parametrize(
+    "content", ["", "{}", "[]", '{"format": 3}', '{"format": 1}', '{"format": 2, "forms": 7}']
+)
+def test_a_manifest_that_cannot_be_read_is_no_model(
+    speech_store: ModelStore, installed: InstalledModel, content: str
+) -> None:
+    (installed.directory / "manifest.json").write_text(content)
+
+    assert speech_store.installed() == []
 
 
 def test_a_file_of_the_wrong_size_is_fetched_again(store: ModelStore) -> None:
@@ -255,12 +300,17 @@ def test_an_mlx_repository_is_refused_for_llamacpp_before_it_is_fetched(tmp_path
         ModelStore(tmp_path / "home").ensure("hf:org/name", "llamacpp")
 
 
-def test_an_installed_model_is_found_without_numpy(store: ModelStore, tmp_path: Path) -> None:
+def test_installed_models_are_found_and_listed_without_numpy_or_onnx(
+    store: ModelStore, speaker_home: Path, tmp_path: Path
+) -> None:
     model = store.ensure("tiny", "llamacpp")
+    shutil.copytree(speaker_home, tmp_path / "home", dirs_exist_ok=True)
     script = (
         "import sys; from pathlib import Path; from plait.models import ModelStore\n"
-        "print(ModelStore(Path(sys.argv[1])).find('tiny').gguf)\n"
-        "sys.exit(sorted({'numpy', 'gguf', 'huggingface_hub', 'rich'} & set(sys.modules)) or None)"
+        "store = ModelStore(Path(sys.argv[1]))\n"
+        "print(store.find('tiny').gguf, [model.name for model in store.installed()])\n"
+        "heavy = {'numpy', 'gguf', 'onnx', 'google.protobuf', 'huggingface_hub', 'rich'}\n"
+        "sys.exit(sorted(heavy & set(sys.modules)) or None)"
     )
 
     result = subprocess.run(
@@ -271,7 +321,7 @@ def test_an_installed_model_is_found_without_numpy(store: ModelStore, tmp_path: 
         check=False,
     )
 
-    assert (result.stdout.strip(), result.stderr) == (str(model.gguf), "")
+    assert (result.stdout.strip(), result.stderr) == (f"{model.gguf} ['speaker', 'tiny']", "")
 
 
 def test_a_directory_without_a_model_is_damaged(tmp_path: Path) -> None:

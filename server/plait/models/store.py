@@ -246,13 +246,17 @@ class ModelStore:
 
     @contextmanager
     def _staging(self, directory_name: str) -> Iterator[Path]:
-        prefix = _staging_prefix(directory_name)
-        for left_over in self._models.glob(f"{prefix}*"):  # we hold the lock: its owner is dead
-            shutil.rmtree(left_over, ignore_errors=True)  # a program it started may still end
-        staging = Path(tempfile.mkdtemp(prefix=prefix, dir=self._models))
+        self._sweep(directory_name)
+        staging = Path(tempfile.mkdtemp(prefix=_staging_prefix(directory_name), dir=self._models))
         try:
             yield staging
         finally:
+            self._sweep(directory_name)
+
+    def _sweep(self, directory_name: str) -> None:
+        """We hold the lock, so the owner of whatever else is there was killed. A program that it
+        had started may still be writing and leave something for the next sweep."""
+        for staging in self._models.glob(f"{_staging_prefix(directory_name)}*"):
             shutil.rmtree(staging, ignore_errors=True)
 
     @contextmanager

@@ -1,0 +1,97 @@
+"""`plait models …` with two methods: what is listed, and which models a pull without a name means.
+
+The speech model configured here cannot be fetched, so an error that names it shows that it was
+meant, after or instead of the chat model.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+
+from plait import cli, exits
+from plait.models import ModelStore
+from tests.models.tiny import write_gguf
+from tests.models.tiny_speech import VOICES, converter, write_model_directory
+
+CHAT = "tiny is installed"
+SPEECH = "no model at"
+
+
+@pytest.fixture(autouse=True)
+def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A chat model that can be had and a speech model that cannot."""
+    for name in [name for name in os.environ if name.startswith("PLAIT_")]:
+        monkeypatch.delenv(name)
+    monkeypatch.setenv("PLAIT_HOME", str(tmp_path / "home"))
+    monkeypatch.chdir(tmp_path)
+    write_gguf(tmp_path / "tiny.gguf")
+    (tmp_path / "plait.toml").write_text(
+        'chat_model = "./tiny.gguf"\nchat_engine = "llamacpp"\n'
+        'speech_model = "./voices-of-mine"\nspeech_engine = "kokoro-onnx"\n'
+    )
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("arguments", "chat", "speech"),
+    [
+        ([], True, True),
+        (["--engine", "llamacpp"], True, False),
+        (["--engine", "kokoro-onnx"], False, True),
+        (["./tiny.gguf"], True, False),
+        (["./voices-of-mine"], False, True),
+    ],
+)
+def test_a_pull_takes_what_is_named_or_configured(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], chat: bool, speech: bool
+) -> None:
+    code = cli.main(["models", "pull", *arguments])
+
+    captured = capsys.readouterr()
+    assert (CHAT in captured.out, SPEECH in captured.err) == (chat, speech)
+    assert code == (exits.EXIT_MODEL if speech else exits.EXIT_OK)
+
+
+def test_a_pull_takes_no_speech_model_where_speech_is_off(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAIT_SPEECH_ENGINE", "off")
+
+    assert cli.main(["models", "pull"]) == exits.EXIT_OK
+    assert CHAT in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["smollm2-135m-instruct", "--engine", "kokoro-onnx"], "speech_model = 'kokoro-82m'"),
+        (["kokoro-82m", "--engine", "llamacpp"], "chat_model = 'smollm2-135m-instruct'"),
+        (["kokoro"], "Did you mean 'kokoro-82m'?"),
+    ],
+)
+def test_a_model_of_another_method_is_refused_with_one_that_fits(
+    capsys: pytest.CaptureFixture[str], arguments: list[str], said: str
+) -> None:
+    assert cli.main(["models", "pull", *arguments]) == exits.EXIT_MODEL
+    assert said in capsys.readouterr().err
+
+
+def test_the_speech_starter_is_listed_with_its_voices(capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["models", "list"]) == exits.EXIT_OK
+
+    said = capsys.readouterr().out
+    assert "kokoro-82m  not installed (synthesize, 54 voices, 121 MB; plait models pull" in said
+
+
+def test_an_installed_speech_model_is_listed_with_forms_and_voices(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    own = write_model_directory(tmp_path / "own")
+    ModelStore(converters={"kokoro-onnx": converter("onnx")}).ensure(str(own), "kokoro-onnx")
+
+    assert cli.main(["models", "list"]) == exits.EXIT_OK
+    said = capsys.readouterr().out
+    assert f"own  synthesize, onnx, 1.6 MB, {len(VOICES)} voices, unknown, in " in said
