@@ -13,8 +13,8 @@ from contextlib import contextmanager
 
 from plait.config import Config, load_config
 from plait.exits import EXIT_FAILED, EXIT_OK
-from plait.installation import best_speech_engine, engine_missing, program_name
-from plait.models import InstalledModel, ModelStore, UnsupportedModel
+from plait.installation import best_speech_engine, program_name
+from plait.models import InstalledModel, ModelStore
 from plait.models.catalogue import STARTERS, Method, Starter
 from plait.models.errors import ModelDamaged
 from plait.models.forms import METHOD_OF, Engine
@@ -23,11 +23,7 @@ from plait.terminal import fail, progress_display, say
 
 def pull_model(name: str, engine: Engine) -> InstalledModel:
     """The model in the engine's form, fetched and converted with progress if it is not there.
-    Raises StoreError; before anything is fetched where the packages that convert are missing."""
-    missing = engine_missing(engine) if METHOD_OF[engine] == "synthesize" else None
-    if missing is not None:
-        what = f"{name} cannot be converted for {engine} here: {missing.reason}."
-        raise UnsupportedModel(what, f"Run: {missing.next_step}")
+    Raises StoreError."""
     with _sigterm_interrupts(), progress_display(name) as progress:
         return ModelStore().ensure(name, engine, progress)
 

@@ -210,6 +210,18 @@ def test_without_npm_the_ways_out_are_named_before_anything_is_fetched(
     assert unfinished(tmp_path) == []
 
 
+@pytest.mark.parametrize("engine", ["kokoro-onnx", "kokoro-torch"])
+def test_without_the_package_that_reads_weights_nothing_is_fetched(
+    speech_store: ModelStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, engine: Engine
+) -> None:
+    monkeypatch.setitem(sys.modules, "onnx", None)
+
+    with pytest.raises(UnsupportedModel, match=rf"{engine}.*onnx is not installed.*\[speech\]"):
+        speech_store.ensure("speaker", engine)
+
+    assert unfinished(tmp_path) == []
+
+
 def test_npm_is_found_beside_python(
     speech_store: ModelStore, registry: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -15,7 +15,9 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final, Literal
 
+from plait.installation import engine_missing, install_command, is_importable
 from plait.models.catalogue import Method
+from plait.models.errors import UnsupportedModel
 from plait.models.gguf_file import read_gguf
 from plait.models.mlx_weights import Dtype, convert
 
@@ -56,6 +58,16 @@ def is_current(engine: str, where: str) -> bool:
     """Whether a form found at `where` is one this version of Plait loads. An MLX form always is:
     its data type may differ from what would be made today."""
     return _VERSIONED.get(engine, where) == where
+
+
+def require_converter(engine: Engine) -> None:
+    """Raise UnsupportedModel when the package that reads Kokoro's weights is not installed."""
+    if METHOD_OF[engine] == "chat" or is_importable("onnx"):
+        return
+    missing = engine_missing("kokoro-onnx")  # it comes, or cannot come, with the engine
+    reason = "onnx is not installed" if missing is None else missing.reason
+    step = install_command("speech") if missing is None else missing.next_step
+    raise UnsupportedModel(f"A model for {engine} cannot be made here: {reason}.", f"Run: {step}")
 
 
 def disk_bytes(engine: Engine) -> int:

@@ -181,6 +181,7 @@ class ModelStore:
 
     def _install(self, name: str, source: Source, engine: Engine, progress: Progress) -> None:
         _require_possible(source, engine)  # before gigabytes are fetched in vain
+        forms.require_converter(engine)
         directory = self._models / source.directory_name
         manifest = _usable(directory)
         with self._staging(source.directory_name) as staging:
