@@ -16,10 +16,12 @@ import msgspec
 from plait.engines.base import (
     Cancel,
     Command,
+    Consumed,
     EngineInfo,
     Event,
     Failed,
     Fault,
+    Feed,
     Finished,
     Item,
     Pause,
@@ -32,8 +34,17 @@ from plait.engines.base import (
 from plait.errors import EngineCrashed, GenerationFailed
 from plait.scheduling.scheduler import Scheduler
 from plait.sessions.session import SocketClosed
+from plait.wire.messages import Format
 
 USAGE = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 0}
+
+
+SPEECH_USAGE = {"characters": 5, "audio_ms": 100}
+SPEECH_FORMAT = Format("pcm_s16le", 24000, 1)
+
+
+def speech_info(slots: int = 2) -> EngineInfo:
+    return EngineInfo("fake", "m", ["synthesize"], slots, 0, 0, 0, "freed", SPEECH_FORMAT)
 
 
 def info(slots: int = 2, budget_bytes: int = 1000) -> EngineInfo:
@@ -50,6 +61,10 @@ class PlayedEngine:
     scheduler: Scheduler
     clock: Callable[[], float]
     reserve_bytes: int = 100
+    usage: dict[str, int] = field(default_factory=lambda: dict(USAGE))
+    finished_usage: dict[str, int] = field(
+        default_factory=lambda: {**USAGE, "completion_tokens": 1}
+    )
     release_after: float | None = 0.0
     sent: list[Command] = field(default_factory=list)
     running: dict[int, bool] = field(default_factory=dict)  # job -> paused
@@ -83,17 +98,41 @@ class PlayedEngine:
         for index in range(count):
             self._emit(Item(job, b'{"content":"t%d"}' % index))
 
+    def mark(self, job: int, text: str, start: float, end: float) -> None:
+        """A mark whose words share its time evenly."""
+        words = text.split()
+        each = (end - start) / max(1, len(words))
+        timed = [
+            {"text": word, "start": start + i * each, "end": start + (i + 1) * each}
+            for i, word in enumerate(words)
+        ]
+        mark = {"text": text, "start": start, "end": end, "words": timed}
+        self._emit(Item(job, msgspec.json.encode({"mark": mark}), units=0))
+
+    def audio(self, job: int, milliseconds: int, *, at: int = 0, flags: int = 0) -> None:
+        """One frame of 24 kHz PCM16 that begins at millisecond `at`."""
+        silence = bytes(48 * milliseconds)
+        self._emit(Item(job, silence, milliseconds, kind=1, flags=flags, aux=at * 24))
+
+    def consume(self, job: int, size_bytes: int) -> None:
+        self._emit(Consumed(job, size_bytes))
+
+    def fed(self, job: int) -> str:
+        """All the text this job was fed, in order."""
+        feeds = [c for c in self.sent if isinstance(c, Feed) and c.job == job]
+        return "".join("".join(feed.texts or ()) for feed in feeds)
+
     def finish(self, job: int) -> None:
-        self._emit(Finished(job, "stop", {**USAGE, "completion_tokens": 1}))
+        self._emit(Finished(job, "stop", dict(self.finished_usage)))
         self.release(job)
 
     def fail(self, job: int) -> None:
-        self._emit(Failed(job, Fault.of(GenerationFailed("it broke")), dict(USAGE)))
+        self._emit(Failed(job, Fault.of(GenerationFailed("it broke")), self.usage))
         self.release(job)
 
     def release(self, job: int, wasted: int = 0) -> None:
         if self.running.pop(job, None) is not None:
-            self._emit(Released(job, self.clock(), wasted, dict(USAGE)))
+            self._emit(Released(job, self.clock(), wasted, self.usage))
 
     def crash(self) -> None:
         self.running.clear()
@@ -145,6 +184,17 @@ class MemorySocket:
     def open(self, id: int, **fields: Any) -> None:
         params = {"messages": [{"role": "user", "content": "hi"}]}
         self.say({"type": "open", "id": id, "method": "chat", "params": params} | fields)
+
+    def speak(self, id: int, text: str | None = None, **fields: Any) -> None:
+        """Open a synthesis, of `text` or of input to come; `params` are merged in."""
+        params = ({} if text is None else {"text": text}) | fields.pop("params", {})
+        self.say({"type": "open", "id": id, "method": "synthesize", "params": params} | fields)
+
+    def feed(self, id: int, text: str) -> None:
+        self.say({"type": "input", "id": id, "text": text})
+
+    def end(self, id: int) -> None:
+        self.say({"type": "end", "id": id})
 
     def hang_up(self) -> None:
         self._gone = True

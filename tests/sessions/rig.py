@@ -14,7 +14,7 @@ from plait.scheduling.scheduler import Scheduler, SchedulerPolicy
 from plait.sessions.session import Session, SessionPolicy
 from plait.sessions.stream import StreamPolicy
 from plait.wire.messages import Limits
-from tests.fakes import MemorySocket, PlayedEngine, info
+from tests.fakes import SPEECH_USAGE, MemorySocket, PlayedEngine, info, speech_info
 from tests.virtual_time import settle
 
 LIMITS = Limits(
@@ -27,6 +27,9 @@ LIMITS = Limits(
     ping_seconds=10,
 )
 
+VOICES = ("af_heart", "bf_emma")
+LANGUAGES = ("en-us", "en-gb")
+
 
 @dataclass
 class Rig:
@@ -37,12 +40,15 @@ class Rig:
     metrics: Metrics
     policy: SessionPolicy
     tasks: asyncio.TaskGroup
+    method: str = "chat"
     sessions: list[Session] = field(default_factory=list)
 
     async def connect(self) -> MemorySocket:
         socket = MemorySocket()
         name = f"s{len(self.sessions)}"
-        models = Models({"chat": {"m": Offer(self.scheduler)}})
+        speaks = self.method == "synthesize"
+        offer = Offer(self.scheduler, VOICES, LANGUAGES) if speaks else Offer(self.scheduler)
+        models = Models({self.method: {"m": offer}})
         session = Session(name, socket, models, self.metrics, self.policy)
         self.sessions.append(session)
         self.tasks.create_task(session.run())
@@ -58,8 +64,8 @@ class Rig:
         assert self.scheduler.idle, self.scheduler
         assert self.gauge("plait_slots_used", model="m") == 0
         assert self.gauge("plait_kv_reserved_bytes", model="m") == 0
-        assert self.gauge("plait_streams_active", method="chat") == 0
-        assert self.gauge("plait_streams_queued", method="chat") == 0
+        assert self.gauge("plait_streams_active", method=self.method) == 0
+        assert self.gauge("plait_streams_queued", method=self.method) == 0
 
 
 @contextlib.asynccontextmanager
@@ -69,19 +75,25 @@ async def rig(
     ready: bool = True,
     streams: StreamPolicy | None = None,
     scheduling: SchedulerPolicy | None = None,
+    method: str = "chat",
 ) -> AsyncIterator[Rig]:
     """Build it, and on leaving hang up every socket and wait for the sessions to end."""
     loop = asyncio.get_running_loop()
     metrics = Metrics()
-    scheduler = Scheduler("m", metrics, scheduling or SchedulerPolicy(max_queued=8), loop.time)
+    policy = scheduling or SchedulerPolicy(max_queued=8)
+    scheduler = Scheduler("m", metrics, policy, loop.time, method)
     engine = PlayedEngine(scheduler, loop.time)
     scheduler.engine = engine
+    if method == "synthesize":
+        engine.reserve_bytes = 0
+        engine.usage = engine.finished_usage = dict(SPEECH_USAGE)
+    engine_info = info(slots, budget_bytes) if method == "chat" else speech_info(slots)
     if ready:
-        scheduler.on_ready(info(slots, budget_bytes))
+        scheduler.on_ready(engine_info)
     sockets: list[MemorySocket] = []
     async with asyncio.TaskGroup() as tasks:
-        policy = SessionPolicy(LIMITS, streams or StreamPolicy(), loop.time)
-        built = Rig(scheduler, engine, metrics, policy, tasks)
+        shared = SessionPolicy(LIMITS, streams or StreamPolicy(), loop.time)
+        built = Rig(scheduler, engine, metrics, shared, tasks, method)
         connect = built.connect
 
         async def connect_and_remember() -> MemorySocket:
