@@ -2,7 +2,7 @@
 
 llama.cpp reads the GGUF as it is; every other form is a directory that is built here. A speech
 form's directory carries a version, so that a Plait that builds it otherwise builds it anew.
-Importing this module imports no numpy: a converter is imported when it runs.
+Importing this module imports no numpy; the converters of speech run in a process of their own.
 Does NOT know: where weights come from, locks, staging.
 """
 
@@ -12,11 +12,13 @@ import platform
 import shutil
 import sys
 from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import Final, Literal
 
 from plait.installation import engine_missing, install_command, is_importable
 from plait.models.catalogue import Method
+from plait.models.conversion import convert_apart
 from plait.models.errors import UnsupportedModel
 from plait.models.gguf_file import read_gguf
 from plait.models.mlx_weights import Dtype, convert
@@ -79,22 +81,10 @@ def _to_mlx(weights: Path, out: Path, progress: Percent) -> None:
     convert(read_gguf(weights), out, default_dtype(), progress)
 
 
-def _to_graphs(weights: Path, out: Path, progress: Percent) -> None:
-    from plait.models.kokoro_graphs import build_graphs
-
-    build_graphs(weights, out, progress)
-
-
-def _to_torch(weights: Path, out: Path, progress: Percent) -> None:
-    from plait.models import kokoro_torch_weights
-
-    kokoro_torch_weights.convert(weights, out, progress)
-
-
 CONVERTERS: Final[Mapping[Engine, Converter]] = {
     "mlx": _to_mlx,
-    "kokoro-onnx": _to_graphs,
-    "kokoro-torch": _to_torch,
+    "kokoro-onnx": partial(convert_apart, "kokoro-onnx"),
+    "kokoro-torch": partial(convert_apart, "kokoro-torch"),
 }
 
 
