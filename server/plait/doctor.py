@@ -176,8 +176,8 @@ def _verified(store: ModelStore, name: str) -> Finding:
         return Finding(subject, "fail", error.message, error.next_step)
     except StoreError as error:  # removed meanwhile
         return Finding(subject, "note", error.message, error.next_step)
-    forms = [form for form, path in (("gguf", model.gguf), ("mlx", model.mlx)) if path is not None]
-    return Finding(subject, "ok", f"{' and '.join(forms)}, every byte verified")
+    forms = " and ".join(model.form_labels) or "not converted"
+    return Finding(subject, "ok", f"{forms}, every byte verified")
 
 
 def _disk() -> Finding:
