@@ -4,7 +4,7 @@
  */
 
 import { isRunning } from "./chats.js";
-import { h, icon, iconButton, setIcon, setText } from "./dom.js";
+import { h, icon, iconButton, setIcon, setText, unbroken } from "./dom.js";
 import { endingOf, waitingText } from "./ending.js";
 import { formatCount, formatMs, streamHue } from "./format.js";
 
@@ -222,15 +222,6 @@ export class Card {
     this.latest.hidden = true;
     this.keepUp();
   }
-}
-
-/** A line breaks between parts, and inside one only where it does not fit. @param {string[]} parts */
-function unbroken(parts) {
-  return parts.flatMap((part, index) =>
-    index === 0
-      ? [h("span", { class: "part" }, part)]
-      : [" ", h("span", { class: "part" }, `· ${part}`)],
-  );
 }
 
 /** Tokens per second between first and last item; null before there are two. @param {Chat} chat */

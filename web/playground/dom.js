@@ -82,6 +82,15 @@ export function setText(node, text) {
   if (node.textContent !== text) node.textContent = text;
 }
 
+/** A line breaks between parts, and inside one only where it does not fit. @param {string[]} parts */
+export function unbroken(parts) {
+  return parts.flatMap((part, index) =>
+    index === 0
+      ? [h("span", { class: "part" }, part)]
+      : [" ", h("span", { class: "part" }, `· ${part}`)],
+  );
+}
+
 /** @param {string} text */
 export async function copyText(text) {
   try {

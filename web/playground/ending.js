@@ -1,6 +1,20 @@
 /**
- * How a chat's state reads: what it waits for, how it ended, and what its last stops took. Says nothing
- * but what the server's terminal or its counters said. Pure; knows no DOM.
+ * How a chat's or a speech's state reads: what it waits for, how it ended, and what its last stops took. Says
+ * nothing but what the server's terminal or its counters said. Pure; knows no DOM.
+ *
+ * @typedef {object} Run  what a chat and a speech have in common
+ * @property {"speech"} [kind]  absent: a chat
+ * @property {string} state
+ * @property {{ queue: Progress | null, started: unknown } | null} stream
+ * @property {number} items
+ * @property {number} sentAt
+ * @property {number | null} endedAt
+ * @property {string | null} finishReason
+ * @property {Cancel | null} receipt
+ * @property {boolean} slotBack
+ * @property {Trouble | null} trouble
+ * @property {Usage | null} [usage]
+ * @property {Timing | null} [timing]
  *
  * @typedef {object} Ending
  * @property {"good" | "warn" | "bad" | "plain"} tone
@@ -10,8 +24,8 @@
 
 import { formatMs, ordinal, plural } from "./format.js";
 
-/** @import { Chat, Trouble } from "./chats.js" */
-/** @import { Cancel } from "../sdk/types.d.ts" */
+/** @import { Trouble } from "./chats.js" */
+/** @import { Cancel, Progress, Timing, Usage, Wasted } from "../sdk/types.d.ts" */
 
 const STOPPED_BY = {
   deadline: "its deadline passed",
@@ -20,9 +34,35 @@ const STOPPED_BY = {
   shutdown: "the server was shutting down",
 };
 
-/** What the card says in place of text; "" when there is text. @param {Chat} chat */
+const WORDS = {
+  chat: {
+    reading: "Reading the prompt…",
+    preparing: "Preparing the prompt",
+    waste: (/** @type {Wasted} */ { tokens }) =>
+      tokens === undefined ? [] : [`${plural(tokens, "token")} wasted`],
+    released: "slot and cache released",
+    over: ["it had just finished", "nothing was left to stop"],
+    lost: "The connection was lost in mid-answer. The text so far is kept; Retry asks again.",
+  },
+  speech: {
+    reading: "Computing the first sound…",
+    preparing: "Preparing the text",
+    waste: (/** @type {Wasted} */ { audioMs }) =>
+      audioMs === undefined ? [] : [`${formatMs(audioMs)} of audio wasted`],
+    released: "slot released",
+    over: ["silent", "all of it had been computed"],
+    lost: "The connection was lost in mid-sentence. What had arrived was spoken and can be saved; Speak asks again.",
+  },
+};
+
+/** @param {Run} run */
+function wordsFor(run) {
+  return WORDS[run.kind ?? "chat"];
+}
+
+/** What the card says in place of text; "" when there is text. @param {Run} chat */
 export function waitingText(chat) {
-  if (chat.state === "streaming") return chat.items === 0 ? "Reading the prompt…" : "";
+  if (chat.state === "streaming") return chat.items === 0 ? wordsFor(chat).reading : "";
   if (chat.state !== "pending") return "";
   const queue = chat.stream?.queue;
   if (!queue) return "Sent";
@@ -30,7 +70,7 @@ export function waitingText(chat) {
     return queue.percent === undefined
       ? "Loading the model"
       : `Loading the model, ${Math.round(queue.percent)} %`;
-  if (queue.phase === "preparing") return "Preparing the prompt";
+  if (queue.phase === "preparing") return wordsFor(chat).preparing;
   const eta =
     queue.etaMs === undefined
       ? ""
@@ -40,23 +80,38 @@ export function waitingText(chat) {
     : `${ordinal(queue.position + 1)} in line${eta}`;
 }
 
-/** @param {Chat} chat  one that ended @returns {Ending} */
+/** @param {Run} chat  one that ended @returns {Ending} */
 export function endingOf(chat) {
-  if (chat.trouble)
-    return { tone: "bad", mark: "alert", parts: [troubleText(chat.trouble, chat.items)] };
+  if (chat.trouble) return { tone: "bad", mark: "alert", parts: [troubleText(chat, chat.trouble)] };
   if (chat.receipt) return receiptOf(chat, chat.receipt);
+  if (chat.kind === "speech") return { tone: "plain", mark: "check", parts: spokenParts(chat) };
   const seconds = chat.endedAt === null ? "" : ` in ${formatMs(chat.endedAt - chat.sentAt)}`;
   const why = chat.finishReason === "length" ? ["reached its token limit"] : [];
   return { tone: "plain", mark: "check", parts: [`done${seconds}`, ...why] };
 }
 
-/** @param {Trouble} trouble @param {number} items */
-function troubleText({ code, message }, items) {
-  if (code !== "connection_lost" || items === 0) return message;
-  return "The connection was lost in mid-answer. The text so far is kept; Retry asks again.";
+/** How long it was and how long the computing of it took. @param {Run} speech */
+function spokenParts({ usage, timing }) {
+  const audioMs = usage?.audioMs;
+  if (audioMs === undefined) return ["done"];
+  if (audioMs === 0) return ["done", "there was nothing to speak"];
+  const computedMs = computingMs(timing);
+  const computed = computedMs === null ? [] : [`computed in ${formatMs(computedMs)}`];
+  return [`spoke ${formatMs(audioMs)}`, ...computed];
 }
 
-/** @param {Chat} chat @param {Cancel} receipt @returns {Ending} */
+/** The time it held a slot and was not at rest for its listener. @param {Timing | null | undefined} timing */
+export function computingMs(timing) {
+  if (timing?.totalMs === undefined) return null;
+  return Math.max(0, timing.totalMs - (timing.queuedMs ?? 0) - (timing.pausedMs ?? 0));
+}
+
+/** @param {Run} run @param {Trouble} trouble */
+function troubleText(run, { code, message }) {
+  return code === "connection_lost" && run.items > 0 ? wordsFor(run).lost : message;
+}
+
+/** @param {Run} chat @param {Cancel} receipt @returns {Ending} */
 function receiptOf(chat, receipt) {
   const reason = STOPPED_BY[/** @type {keyof typeof STOPPED_BY} */ (receipt.by)];
   const parts = receipt.released
@@ -70,14 +125,13 @@ function receiptOf(chat, receipt) {
   };
 }
 
-/** @param {Chat} chat @param {Cancel} receipt @returns {string[]} */
+/** @param {Run} chat @param {Cancel} receipt @returns {string[]} */
 function confirmedParts(chat, { stopMs, wasted }) {
+  const words = wordsFor(chat);
   if (stopMs === 0 && !heldSlot(chat)) return ["stopped before it started", "nothing was computed"];
-  if (stopMs === 0 && wasted === null) return ["it had just finished", "nothing was left to stop"];
+  if (stopMs === 0 && wasted === null) return words.over;
   const took = stopMs === null ? "stopped" : `stopped in ${formatMs(stopMs)}`;
-  const tokens = wasted?.tokens;
-  const waste = tokens === undefined ? [] : [`${plural(tokens, "token")} wasted`];
-  return [took, ...waste, "slot and cache released"];
+  return [took, ...(wasted ? words.waste(wasted) : []), words.released];
 }
 
 /**
@@ -90,7 +144,7 @@ function unconfirmedParts({ usage }, slotBack) {
   return slotBack ? [...late, "slot back since"] : late;
 }
 
-/** The server said it started, or had something to give back. @param {Chat} chat */
+/** The server said it started, or had something to give back. @param {Run} chat */
 function heldSlot({ stream, receipt }) {
   return stream?.started != null || (receipt?.stopMs ?? 0) > 0;
 }
@@ -98,7 +152,7 @@ function heldSlot({ stream, receipt }) {
 /**
  * What a stop adds to the last stops: milliseconds, "late" when the release was not confirmed in time,
  * null when there was no slot to give back or the server did not get to say.
- * @param {Chat} chat  with its receipt
+ * @param {Run} chat  with its receipt
  * @returns {number | "late" | null}
  */
 export function stopTimeOf(chat) {
@@ -121,7 +175,7 @@ export function stopsText(stops) {
 /**
  * Whether the gauges prove that a slot not confirmed in time is back: read after the stream had ended,
  * they know no more slots in use than streams that run.
- * @param {Chat} chat @param {import("./metrics.js").Sample} sample
+ * @param {Run} chat @param {import("./metrics.js").Sample} sample
  */
 export function showsSlotBack({ endedAt, receipt }, sample) {
   if (!receipt || receipt.released || receipt.usage === null || endedAt === null) return false;

@@ -15,11 +15,13 @@
  * @typedef {{ kind: number, flags: number, id: number, seq: number, aux: number }} BinaryHeader
  */
 
-import { formatMs } from "./format.js";
+import { formatCount, formatMs } from "./format.js";
 
 /** Oldest go first. 4,000 frames of ordinary size are a few megabytes. */
 const MAX_FRAMES = 4000;
 const MAX_BYTES = 8 * 1024 * 1024;
+/** Binary frames by kind. */
+const KINDS = [undefined, "audio_out", "audio_in", "rows"];
 const SECRET = /^(resume_)?token$/;
 
 export class FrameLog {
@@ -109,11 +111,12 @@ export class FrameLog {
 function toFrame(event, n) {
   const { direction, type, streamId, bytes } = event;
   const at = performance.timeOrigin + event.time;
+  const kind = event.header && KINDS[event.header.kind];
   return {
     n,
     at,
     direction,
-    type,
+    type: kind ?? type,
     streamId,
     bytes,
     message: event.message ?? null,
@@ -132,9 +135,16 @@ function oneLine(frame) {
  * A few words of what a frame says, for its row: text of an item, cause or proof of an ending.
  * @param {Frame} frame
  */
-export function preview({ message }) {
-  const { type, data, by, released, stop_ms, code, error, n } = /** @type {any} */ (message ?? {});
-  if (type === "item") return typeof data?.content === "string" ? JSON.stringify(data.content) : "";
+export function preview({ message, header }) {
+  if (header) return header.kind === 1 ? `at sample ${formatCount(header.aux)}` : "";
+  const { type, data, by, released, stop_ms, code, error, n, text, texts } = /** @type {any} */ (
+    message ?? {}
+  );
+  if (type === "item") {
+    const said = data?.content ?? data?.mark?.text;
+    return typeof said === "string" ? JSON.stringify(said) : "";
+  }
+  if (type === "input") return JSON.stringify(text ?? texts ?? "");
   if (type === "cancelled")
     return `${released ? formatMs(stop_ms) : "late"}${by === "client" ? "" : `, ${by}`}`;
   if (type === "rejected" || type === "error") return String(error?.code ?? code ?? "");
@@ -153,7 +163,7 @@ export function describe(frame) {
     hexHeader(frame.header),
     "",
     "version  1",
-    `kind     ${kind}  ${["", "audio_out", "audio_in", "rows"][kind] ?? "unknown"}`,
+    `kind     ${kind}  ${KINDS[kind] ?? "unknown"}`,
     `flags    ${flags}`,
     `stream   ${id}`,
     `seq      ${seq}`,

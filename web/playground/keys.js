@@ -21,8 +21,9 @@ export function installKeys(app) {
  * it before it comes here; a drawer over the panel goes before an answer does.
  * @param {App} app @param {KeyboardEvent} event
  */
-function stopByKey({ chats, wire }, event) {
+function stopByKey({ chats, speeches, store, wire }, event) {
   if (event.shiftKey) {
+    speeches.stopAll();
     chats.stopAll();
     return;
   }
@@ -30,8 +31,10 @@ function stopByKey({ chats, wire }, event) {
     wire.toggle(false);
     return;
   }
+  const speech = speeches.focused();
   const chat = chats.focused();
-  if (chat) chats.stop(chat);
+  if (speech && (store.state.panel === "speak" || !chat)) speeches.stop(speech);
+  else if (chat) chats.stop(chat);
 }
 
 /** @param {App} app @param {KeyboardEvent} event @param {HTMLDialogElement} help */
@@ -55,11 +58,11 @@ function isTyping(target) {
 /** @param {App} app */
 function createHelp(app) {
   const keys = [
-    ["Ctrl ↵", "Send"],
-    ["Esc", "Close what is open here, else stop the focused answer, else the newest"],
+    ["Ctrl ↵", "Send, speak"],
+    ["Esc", "Close what is open here, else stop what is spoken or the focused answer"],
     ["Shift Esc", "Stop all"],
     ...app.panels.map(({ label }, index) => [String(index + 1), `Show ${label}`]),
-    ["/", "Write a prompt"],
+    ["/", "Write"],
     ["w", "Open or close the wire drawer"],
     ["?", "This list"],
   ];

@@ -86,6 +86,8 @@ export class Link {
     state.models = models.map((model) =>
       String(typeof model === "object" && model ? Reflect.get(model, "id") : model),
     );
+    const { synthesize } = welcome.methods ?? {};
+    state.voices = synthesize ? (synthesize.voices ?? []) : null;
   }
 }
 

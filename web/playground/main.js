@@ -14,6 +14,7 @@
  * @typedef {object} App
  * @property {Store} store
  * @property {Chats} chats
+ * @property {Speeches} speeches
  * @property {WireDrawer} wire
  * @property {Panel[]} panels
  * @property {(panel: Panel) => void} addPanel
@@ -30,7 +31,9 @@ import { Link } from "./link.js";
 import { MetricsReader } from "./metrics.js";
 import { register as registerChat } from "./panels/chat.js";
 import { register as registerMonitor } from "./panels/monitor.js";
+import { register as registerSpeak } from "./panels/speak.js";
 import { createRail } from "./rail.js";
+import { Speeches } from "./speeches.js";
 import { StatusBar } from "./status.js";
 import { Store } from "./store.js";
 import { askToken } from "./token.js";
@@ -61,6 +64,11 @@ const store = new Store({
   chats: [],
   focusedKey: null,
   stops: [],
+  voices: null,
+  speech: null,
+  preview: null,
+  spokenAnswer: null,
+  speechStops: [],
   sample: null,
   history: [],
   panel: "chat",
@@ -74,6 +82,12 @@ const chats = new Chats(
   announce,
   () => metrics.readSoon(),
 );
+const speeches = new Speeches(
+  store,
+  () => link.client(),
+  announce,
+  () => metrics.readSoon(),
+);
 const link = new Link(
   store,
   boot.tokenRequired,
@@ -82,7 +96,10 @@ const link = new Link(
     store.changed("wire");
     // After the SDK has read the frame too: its listeners run before the stream sees the message.
     if (frame.direction === "in" && frame.streamId !== null)
-      queueMicrotask(() => chats.noticeFrame(Number(frame.streamId)));
+      queueMicrotask(() => {
+        chats.noticeFrame(Number(frame.streamId));
+        speeches.noticeFrame(Number(frame.streamId));
+      });
   },
   askToken,
 );
@@ -95,6 +112,7 @@ const mounted = new Map();
 const app = {
   store,
   chats,
+  speeches,
   wire: new WireDrawer(store, log, byId("wire")),
   panels: [],
   addPanel: (panel) => app.panels.push(panel),
@@ -114,11 +132,15 @@ function showPanel(name) {
   if (app.wire.overlays) app.wire.toggle(false, false);
   for (const [other, { root }] of mounted) root.hidden = other !== name;
   store.state.panel = name;
-  store.changed("panel", "chats", "metrics");
+  store.changed("panel", "chats", "speech", "metrics");
 }
 
-store.subscribe(["metrics"], () => chats.noticeSample());
+store.subscribe(["metrics"], () => {
+  chats.noticeSample();
+  speeches.noticeSample();
+});
 registerChat(app);
+registerSpeak(app);
 registerMonitor(app);
 createBanner(store, centre);
 const { showHelp } = installKeys(app);

@@ -62,7 +62,7 @@ export class StatusBar {
       item("loop lag", this.lag, "How late the server's event loop runs", "optional last"),
     );
     store.subscribe(["connection"], () => this.#renderConnection());
-    store.subscribe(["metrics", "chats", "connection"], () => this.#renderCounters());
+    store.subscribe(["metrics", "chats", "speech", "connection"], () => this.#renderCounters());
     this.#renderConnection();
     this.#renderCounters();
   }
@@ -101,9 +101,11 @@ export class StatusBar {
       this.slots.append(square);
     }
     while (this.#squares.length > squares) this.#squares.pop()?.remove();
-    const mine = this.#store.state.chats.filter(
-      ({ state }) => state === "streaming" || state === "stopping",
+    const { chats, speech, preview, spokenAnswer } = this.#store.state;
+    const runs = [...chats, speech, preview?.speech, spokenAnswer?.speech].filter(
+      (run) => run != null,
     );
+    const mine = runs.filter(({ state }) => state === "streaming" || state === "stopping");
     for (const [index, square] of this.#squares.entries()) {
       square.classList.toggle("used", index < used);
       const stream = mine[index]?.stream;

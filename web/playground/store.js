@@ -2,10 +2,11 @@
  * The page's one state and when it is drawn: whoever changes a part says so, and each part's
  * subscribers run at most once per animation frame. Knows neither the DOM nor the protocol.
  *
- * @typedef {"connection" | "chats" | "text" | "wire" | "metrics" | "panel"} Topic
+ * @typedef {"connection" | "chats" | "text" | "speech" | "audio" | "wire" | "metrics" | "panel"} Topic
  *
  * @typedef {import("./chats.js").Chat} Chat
  * @typedef {import("./metrics.js").Sample} Sample
+ * @typedef {import("./speeches.js").Speech} Speech
  *
  * @typedef {object} ConnectionState
  * @property {import("../sdk/types.d.ts").ConnectionState} state
@@ -20,6 +21,11 @@
  * @property {Chat[]} chats  in the order they were sent
  * @property {number | null} focusedKey  the chat that Esc stops
  * @property {(number | "late")[]} stops  the last 20 that had a slot to give back, in milliseconds
+ * @property {string[] | null} voices  of the server, its default first; null: it does not speak
+ * @property {Speech | null} speech  the Speak panel's, running or over
+ * @property {{ voice: string, speech: Speech } | null} preview  the last voice that said its name
+ * @property {{ key: number, speech: Speech } | null} spokenAnswer  the chat whose answer was spoken last
+ * @property {(number | "late")[]} speechStops  as `stops`
  * @property {Sample | null} sample  newest reading of /metrics
  * @property {Sample[]} history  the last two minutes of readings
  * @property {string} panel

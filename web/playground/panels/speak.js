@@ -1,0 +1,256 @@
+/** Speak: text becomes audio that begins at once, is seen and followed while it sounds, and stops at once. */
+
+import { Sparkline } from "../charts.js";
+import { codeView } from "../code.js";
+import { h, icon, setText } from "../dom.js";
+import { stopsText } from "../ending.js";
+import { createSpeechComposer } from "../speech-composer.js";
+import { Stage } from "../stage.js";
+
+/** @import { App } from "../main.js" */
+
+const SAMPLE =
+  "You hear the first word of this sentence before the last one has been computed. Press Stop in the middle of it: the sound ends at once, and so does the work.";
+const EXAMPLES = [
+  {
+    label: "Numbers, dates and money",
+    text: "On 3 May 2026 at 9:30, Dr. Lee paid $4.50 for 2.5 kg of apples, about 12 % less than in 2019. Write to her at lee@example.com.",
+  },
+  {
+    label: "A conversation",
+    text: "“Is it still raining?” she asked. “No,” he said, “it stopped an hour ago. Listen: not a drop!” They opened the window, and the whole garden smelled of earth.",
+  },
+  {
+    label: "A long text, to be stopped",
+    text: "The river rose in the hills, where nobody had ever told it about the sea. It ran past a mill, and the mill turned. It ran past a town, and the town washed its shirts in it. At night it carried the lamps of the bridges on its back, very carefully, and put them down again in the morning. It asked the herons what came after the plain, but herons only speak of fish. It asked the barges, and the barges were asleep. So it went on, a little wider every day, until one evening the banks let go of it on both sides, and there was so much sky on the ground that it finally understood.",
+  },
+];
+
+/** @param {App} app */
+export function register(app) {
+  app.addPanel({
+    name: "speak",
+    label: "Speak",
+    icon: "speak",
+    mount: (root) => new SpeakPanel(app, root),
+  });
+}
+
+class SpeakPanel {
+  #app;
+
+  /** @param {App} app @param {HTMLElement} root */
+  constructor(app, root) {
+    this.#app = app;
+    const { store, speeches } = app;
+    this.composer = createSpeechComposer(app, SAMPLE, (ask) => this.#speak(ask));
+    this.stage = new Stage(speeches, () => this.#again());
+    this.code = codeView("speak");
+    this.empty = this.#createEmpty();
+    this.absent = createAbsent();
+    this.sparkline = new Sparkline(20);
+    this.stopText = h("span");
+    this.stops = h(
+      "p",
+      {
+        class: "stops",
+        title:
+          "The last 20 stops of running speech, from the server reading the cancel to confirmed release; late: not confirmed within 100 ms",
+      },
+      this.sparkline.element,
+      this.stopText,
+    );
+    this.speechTab = this.#createTab("speech", "Speech", true);
+    this.codeTab = this.#createTab("code", "Code", false);
+    this.scroller = h(
+      "div",
+      {
+        class: "scroller",
+        id: "speak-speech",
+        role: "tabpanel",
+        "aria-labelledby": "speak-tab-speech",
+      },
+      this.absent,
+      this.empty,
+      this.stage.element,
+    );
+    this.codePane = h(
+      "div",
+      {
+        class: "scroller",
+        id: "speak-code",
+        role: "tabpanel",
+        "aria-labelledby": "speak-tab-code",
+        hidden: true,
+      },
+      this.code.element,
+    );
+    root.append(
+      h(
+        "header",
+        { class: "panel-head" },
+        h("h1", {}, "Speak"),
+        h(
+          "div",
+          {
+            class: "tabs",
+            role: "tablist",
+            "aria-label": "Speak views",
+            onkeydown: (/** @type {KeyboardEvent} */ event) => this.#moveTab(event),
+          },
+          this.speechTab,
+          this.codeTab,
+        ),
+        h("span", { class: "spacer" }),
+        this.stops,
+      ),
+      this.scroller,
+      this.codePane,
+      this.composer.element,
+    );
+    store.subscribe(["speech", "connection"], () => this.#render());
+    store.subscribe(["audio"], () => {
+      this.#render();
+      this.stage.drawSoon();
+    });
+    store.subscribe(["panel"], () => this.stage.drawSoon());
+    this.#render();
+  }
+
+  focus() {
+    this.composer.focus();
+  }
+
+  /** @param {import("../speeches.js").SpeechAsk} ask */
+  #speak(ask) {
+    this.#show("speech");
+    this.#app.speeches.speak(ask);
+    this.#app.store.flush();
+  }
+
+  #again() {
+    const { speech } = this.#app.store.state;
+    if (speech) this.#speak(speech.ask);
+  }
+
+  #createEmpty() {
+    return h(
+      "section",
+      { class: "empty" },
+      h("h2", {}, "Hear it begin. Stop it in mid-word."),
+      h(
+        "p",
+        {},
+        "The text below becomes speech while it is being computed. Stop is silence at once, and the receipt says how long the model took to let go.",
+      ),
+      h(
+        "button",
+        {
+          type: "button",
+          class: "button primary",
+          "data-testid": "speak-sample",
+          onclick: () => this.#speak(this.composer.read()),
+        },
+        icon("speak"),
+        h("span", {}, "Speak the text below"),
+      ),
+      h("p", { class: "hint" }, "Or hear one of these:"),
+      h(
+        "ul",
+        { class: "examples" },
+        ...EXAMPLES.map(({ label, text }) =>
+          h(
+            "li",
+            {},
+            h(
+              "button",
+              {
+                type: "button",
+                class: "example",
+                onclick: () => {
+                  this.composer.fill(text);
+                  this.#speak(this.composer.read());
+                },
+              },
+              label,
+            ),
+          ),
+        ),
+      ),
+    );
+  }
+
+  /** @param {string} name @param {string} label @param {boolean} selected */
+  #createTab(name, label, selected) {
+    return h(
+      "button",
+      {
+        type: "button",
+        role: "tab",
+        class: "tab",
+        id: `speak-tab-${name}`,
+        "aria-controls": `speak-${name}`,
+        "aria-selected": String(selected),
+        tabindex: selected ? "0" : "-1",
+        onclick: () => this.#show(name),
+      },
+      label,
+    );
+  }
+
+  /** @param {KeyboardEvent} event */
+  #moveTab(event) {
+    if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
+    const other = this.codePane.hidden ? "code" : "speech";
+    this.#show(other);
+    (other === "code" ? this.codeTab : this.speechTab).focus();
+  }
+
+  /** @param {string} name */
+  #show(name) {
+    const code = name === "code";
+    this.codePane.hidden = !code;
+    this.scroller.hidden = code;
+    for (const [tab, selected] of /** @type {const} */ ([
+      [this.speechTab, !code],
+      [this.codeTab, code],
+    ])) {
+      tab.setAttribute("aria-selected", String(selected));
+      tab.tabIndex = selected ? 0 : -1;
+    }
+    if (code) void this.code.load();
+    this.#render();
+  }
+
+  #render() {
+    const { speech, speechStops, voices, connection } = this.#app.store.state;
+    const absent = connection.wasOpen && voices === null;
+    this.absent.hidden = !absent;
+    this.empty.hidden = absent || speech !== null;
+    this.composer.element.hidden = absent || !this.codePane.hidden;
+    this.stage.render(absent ? null : speech);
+    this.stops.hidden = speechStops.length === 0;
+    this.sparkline.update(speechStops);
+    setText(this.stopText, stopsText(speechStops));
+  }
+}
+
+/** When the server offers no speech: why, and what to do. */
+function createAbsent() {
+  return h(
+    "section",
+    { class: "empty", "data-testid": "no-speech", hidden: true },
+    h("h2", {}, "This server does not speak yet"),
+    h(
+      "p",
+      {},
+      "It started without a speech model. Stop it, install the model (about 90 MB, once), and start it again:",
+    ),
+    h("pre", { class: "commands" }, "plait models pull kokoro-82m\nplait serve"),
+    h(
+      "p",
+      { class: "hint" },
+      "plait doctor says what is missing. In a checkout, make serve does all of it.",
+    ),
+  );
+}
