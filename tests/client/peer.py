@@ -5,11 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
+import msgspec
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 from websockets.typing import Subprotocol
 
-from plait.wire.codec import decode_client, encode_item, encode_server
+from plait.wire.codec import (
+    BinaryKind,
+    decode_client,
+    encode_binary,
+    encode_item,
+    encode_server,
+)
 from plait.wire.messages import (
     Accepted,
     Cancel,
@@ -17,6 +24,7 @@ from plait.wire.messages import (
     CancelledBy,
     ClientMessage,
     Done,
+    Format,
     Limits,
     MethodInfo,
     Open,
@@ -73,6 +81,23 @@ class Peer:
         for seq, content in enumerate(contents, after + 1):
             data = b'{"content":"%s"}' % content.encode()
             await self.socket.send(encode_item(id, seq, data))
+
+    async def speak(self, id: int, *frames: bytes, after: int = 0, at: int = 0) -> None:
+        """Audio of seq after+1 …, that begins at sample `at`."""
+        for seq, data in enumerate(frames, after + 1):
+            await self.socket.send(encode_binary(BinaryKind.AUDIO_OUT, 0, id, seq, at, data))
+            at += len(data) // 2
+
+    async def mark(self, id: int, seq: int, text: str, start: float, end: float) -> None:
+        mark = {"text": text, "start": start, "end": end, "words": []}
+        await self.socket.send(encode_item(id, seq, msgspec.json.encode({"mark": mark})))
+
+    async def start_speech(self, window_bytes: int | None = None) -> int:
+        """Take an open, answer accepted and started as for a synthesis; returns its id."""
+        id = (await self.receive_open()).id
+        accepted = Accepted(id, "queued", 0, window_bytes=window_bytes)
+        await self.send(accepted, Started(id, "m", format=Format("pcm_s16le", 24000, 1)))
+        return id
 
     async def start(self) -> int:
         """Take an open, answer accepted and started; returns its id."""

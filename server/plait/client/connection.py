@@ -20,7 +20,7 @@ from plait.client.chat import ChatStream
 from plait.client.errors import ConnectionLost
 from plait.client.speech import SpeechStream
 from plait.client.stream import IllegalServer, Stream
-from plait.client.upload import Upload
+from plait.client.upload import Upload, fits_frame, in_pieces
 from plait.errors import InvalidRequest, TooManyStreams
 from plait.wire.close import CloseCode, close_reason
 from plait.wire.codec import decode_binary, decode_server, encode_client, encode_params
@@ -113,21 +113,26 @@ class Client:
     ) -> SpeechStream:
         """Speak a text, or one that is still being written: what comes is spoken by clauses.
 
-        Returns at once; refusals are raised by the stream. Raises InvalidRequest for what cannot
-        be sent, and ConnectionLost. The source of the text is closed when the stream ends.
+        A text too long for one frame goes up as if it were being written. Returns at once; refusals
+        are raised by the stream. Raises InvalidRequest for what cannot be sent, and ConnectionLost.
+        The source of the text is closed when the stream ends.
         """
         given = {"model": model, "voice": voice, "speed": speed, "language": language}
         params: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
         params |= {"marks": True} if marks else {}
-        if isinstance(text, str):
-            params["text"] = text
+        source = text
+        if isinstance(source, str):
+            if fits_frame(source, self.welcome.limits.max_text_bytes):
+                params["text"] = source
+            else:
+                source = in_pieces(source)
         stream = self.open(
             "synthesize", params, window=window, priority=priority, deadline_ms=deadline_ms
         )
-        if isinstance(text, str):
+        if isinstance(source, str):
             return SpeechStream(stream, lambda: None)
         upload = stream.upload = Upload(stream.id, self._send_when_room)
-        task = self._tasks.create_task(upload.run(text, stream.cancel_nowait))
+        task = self._tasks.create_task(upload.run(source, stream.cancel_nowait))
         stream.when_ended(task.cancel)
         return SpeechStream(stream, lambda: upload.error)
 

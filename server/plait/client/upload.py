@@ -7,12 +7,15 @@ and it is closed whichever way the stream ends. Does NOT know sockets.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterable, Awaitable, Callable
+from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 
+from plait.wire.codec import encode_params
 from plait.wire.messages import ClientMessage, End, Input
 
 MAX_PIECE_BYTES = 16 * 1024
+OPEN_BYTES = 4096  # what an open holds besides its text, at most
 _WIDEST_CHARACTER_BYTES = 4
+_WIDEST_ESCAPE_BYTES = 6
 
 Send = Callable[[ClientMessage], Awaitable[None]]
 
@@ -62,6 +65,19 @@ class Upload:
             self._granted.clear()
             await self._granted.wait()
         return room
+
+
+async def in_pieces(text: str) -> AsyncIterator[str]:
+    """A text that is there already, as a source."""
+    yield text
+
+
+def fits_frame(text: str, max_bytes: int) -> bool:
+    """Whether `text` fits into an `open` of `max_bytes`, however its characters are escaped."""
+    limit_bytes = max_bytes - OPEN_BYTES
+    if len(text) * _WIDEST_ESCAPE_BYTES <= limit_bytes:
+        return True
+    return len(bytes(encode_params({"text": text}))) <= limit_bytes
 
 
 def _head(text: str, max_bytes: int) -> str:
