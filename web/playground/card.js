@@ -9,6 +9,8 @@ import { endingOf, waitingText } from "./ending.js";
 import { formatCount, formatMs, streamHue } from "./format.js";
 
 /** @import { Chat, Chats } from "./chats.js" */
+/** @import { Speeches } from "./speeches.js" */
+/** @import { Store } from "./store.js" */
 
 /** A block closes at the first line break after this many characters: only the last one is laid out anew. */
 const BLOCK_CHARS = 600;
@@ -30,9 +32,15 @@ export class Card {
   #blockChars = 0;
   #drawnState = "";
 
-  /** @param {Chat} chat @param {Chats} chats */
-  constructor(chat, chats) {
+  /** @param {Chat} chat @param {Chats} chats @param {Speeches} speeches @param {Store} store */
+  constructor(chat, chats, speeches, store) {
     this.chat = chat;
+    this.store = store;
+    this.speeches = speeches;
+    this.speak = iconButton("speak", "Speak this answer", () => speeches.toggleAnswer(chat), {
+      "data-testid": "speak-answer",
+      hidden: true,
+    });
     this.id = h("span", { class: "card-id" });
     this.state = h("span", { class: "card-state" });
     this.again = iconButton("retry", "Ask again", () => chats.retry(chat), {
@@ -103,6 +111,7 @@ export class Card {
         h("span", { class: "dot" }),
         this.id,
         this.state,
+        this.speak,
         this.again,
         this.remove,
       ),
@@ -117,6 +126,7 @@ export class Card {
   renderState(focused) {
     const { chat, element } = this;
     element.dataset.focused = String(focused);
+    this.#renderSpeaker();
     const key = `${chat.state}/${chat.attempt}/${chat.stream?.id}/${chat.slotBack}`;
     if (key === this.#drawnState) return;
     this.#drawnState = key;
@@ -133,6 +143,16 @@ export class Card {
     this.text.setAttribute("aria-busy", String(running));
     this.#renderFooter(running);
     this.renderText();
+  }
+
+  #renderSpeaker() {
+    const speaks = this.speeches.speaks(this.chat);
+    this.speak.hidden = this.store.state.voices === null;
+    this.speak.disabled = !speaks && !isRunning(this.chat) && this.chat.text === "";
+    if (this.speak.getAttribute("aria-pressed") === String(speaks)) return;
+    this.speak.setAttribute("aria-pressed", String(speaks));
+    this.speak.title = speaks ? "Stop speaking" : "Speak this answer, also while it is written";
+    setIcon(/** @type {Element} */ (this.speak.firstElementChild), speaks ? "mute" : "speak");
   }
 
   /** @param {boolean} running */

@@ -24,6 +24,8 @@
  * @property {number} attempt
  * @property {import("../sdk/types.d.ts").Stream<import("../sdk/types.d.ts").ChatDelta> | null} stream
  * @property {string[]} unread  deltas not drawn yet
+ * @property {string} text  all that came
+ * @property {((value?: unknown) => void)[]} listeners  called once, when there is more or it ended
  * @property {boolean} stale  the drawn text is a previous attempt's; cleared with the next delta
  * @property {number} items
  * @property {number} sentAt
@@ -86,11 +88,13 @@ export class Chats {
   /** @param {Chat} chat */
   retry(chat) {
     if (isRunning(chat)) return;
+    const { listeners } = chat;
     Object.assign(chat, {
       ...blankChat(chat.key, chat.ask),
       attempt: chat.attempt + 1,
       stale: true,
     });
+    for (const resolve of listeners) resolve();
     this.#store.state.focusedKey = chat.key;
     this.#run(chat);
     this.#store.changed("chats");
@@ -112,6 +116,7 @@ export class Chats {
   #cancel(chat) {
     if (!chat.stream || chat.state === "stopping" || !isRunning(chat)) return;
     chat.state = "stopping";
+    wake(chat);
     chat.unread.length = 0; // what was not drawn yet never will be: the text stands still from here
     this.#store.changed("chats", "text");
     const attempt = chat.attempt;
@@ -220,6 +225,8 @@ export class Chats {
     chat.lastAt = now;
     chat.items += 1;
     chat.unread.push(content);
+    chat.text += content;
+    wake(chat);
     this.#store.changed("text");
   }
 
@@ -263,6 +270,7 @@ export class Chats {
     chat.state = state;
     chat.endedAt = performance.now();
     chat.tokens = usage?.completionTokens ?? null;
+    wake(chat);
     this.#store.changed("chats", "text");
     this.#onEdge();
   }
@@ -275,6 +283,11 @@ export class Chats {
   }
 }
 
+/** @param {Chat} chat */
+function wake({ listeners }) {
+  for (const resolve of listeners.splice(0)) resolve();
+}
+
 /** @param {number} key @param {Ask} ask @returns {Chat} */
 function blankChat(key, ask) {
   return {
@@ -284,6 +297,8 @@ function blankChat(key, ask) {
     attempt: 0,
     stream: null,
     unread: [],
+    text: "",
+    listeners: [],
     stale: false,
     items: 0,
     sentAt: performance.now(),

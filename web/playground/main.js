@@ -65,6 +65,7 @@ const store = new Store({
   focusedKey: null,
   stops: [],
   voices: null,
+  voice: "",
   speech: null,
   preview: null,
   spokenAnswer: null,

@@ -28,6 +28,9 @@ export function createSpeechComposer(app, text, onSpeak) {
   input.value = text;
   const voices = createVoicePicker({
     preview: (voice, sentence) => speeches.preview(voice, sentence),
+    choose: (voice) => {
+      store.state.voice = voice;
+    },
     stopPreview: () => speeches.stop(store.state.preview?.speech ?? null),
   });
   const speed = createSpeed();

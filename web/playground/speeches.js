@@ -34,6 +34,7 @@
 
 import { showsSlotBack, stopTimeOf } from "./ending.js";
 import { Peaks } from "./peaks.js";
+import { textOf } from "./spoken.js";
 
 const MAX_STOPS = 20;
 const LOST = new Set(["connection_lost", "connection_failed", "connection_closed"]);
@@ -77,11 +78,25 @@ export class Speeches {
     this.#store.changed("speech");
   }
 
-  /** An answer is spoken while it is written. @param {number} key @param {SpeechAsk} ask */
-  speakAnswer(key, ask) {
+  /**
+   * An answer is spoken while it is written, or not any more.
+   * @param {import("./chats.js").Chat} chat
+   */
+  toggleAnswer(chat) {
+    const { voice } = this.#store.state;
+    const again = !this.speaks(chat);
     this.#silenceAll();
-    this.#store.state.spokenAnswer = { key, speech: this.#start(ask, false) };
+    if (!again) return;
+    const ask = { text: textOf(chat), ...(voice && { voice }) };
+    this.#store.state.spokenAnswer = { key: chat.key, speech: this.#start(ask, false) };
     this.#store.changed("speech", "chats");
+  }
+
+  /** @param {import("./chats.js").Chat} chat */
+  speaks({ key }) {
+    const { spokenAnswer } = this.#store.state;
+    const speech = spokenAnswer?.key === key ? spokenAnswer.speech : null;
+    return isSpeaking(speech) && speech?.state !== "stopping";
   }
 
   /** Silent in this tick; the receipt comes with the terminal. @param {Speech | null} speech */

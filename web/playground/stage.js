@@ -92,9 +92,15 @@ export class Stage {
     );
     this.again = h(
       "button",
-      { type: "button", class: "button small", "data-testid": "speak-again", onclick: again },
+      {
+        type: "button",
+        class: "button small",
+        "data-testid": "speak-again",
+        "aria-label": "Speak it again",
+        onclick: again,
+      },
       icon("retry"),
-      h("span", {}, "Again"),
+      h("span", { class: "wide-only" }, "Again"),
     );
     this.save = h(
       "button",

@@ -22,6 +22,7 @@
  * @property {number | null} focusedKey  the chat that Esc stops
  * @property {(number | "late")[]} stops  the last 20 that had a slot to give back, in milliseconds
  * @property {string[] | null} voices  of the server, its default first; null: it does not speak
+ * @property {string} voice  the one chosen; "" the server's default
  * @property {Speech | null} speech  the Speak panel's, running or over
  * @property {{ voice: string, speech: Speech } | null} preview  the last voice that said its name
  * @property {{ key: number, speech: Speech } | null} spokenAnswer  the chat whose answer was spoken last

@@ -45,8 +45,9 @@ export function groupsOf(ids) {
  * @param {object} on
  * @param {(voice: string, text: string) => void} on.preview
  * @param {() => void} on.stopPreview
+ * @param {(voice: string) => void} on.choose
  */
-export function createVoicePicker({ preview, stopPreview }) {
+export function createVoicePicker({ preview, stopPreview, choose: onChoose }) {
   /** @type {Map<string, { input: HTMLInputElement, hear: HTMLButtonElement, voice: Voice }>} */
   const rows = new Map();
   let chosen = "";
@@ -89,6 +90,7 @@ export function createVoicePicker({ preview, stopPreview }) {
     row.input.checked = true;
     row.hear.tabIndex = 0;
     chosen = id;
+    onChoose(id);
     setText(name, row.voice.name);
     setText(details, detailsOf(row.voice));
     toggle.setAttribute("aria-label", `Voice: ${row.voice.name}, ${detailsOf(row.voice)}`);

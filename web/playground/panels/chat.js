@@ -125,7 +125,7 @@ class ChatPanel {
       this.codePane,
       this.composer.element,
     );
-    store.subscribe(["chats"], () => this.#renderCards());
+    store.subscribe(["chats", "connection"], () => this.#renderCards());
     store.subscribe(["text"], () => this.#renderText());
     this.#renderCards();
   }
@@ -250,7 +250,7 @@ class ChatPanel {
 
   /** @param {import("../chats.js").Chat} chat */
   #addCard(chat) {
-    const card = new Card(chat, this.#app.chats);
+    const card = new Card(chat, this.#app.chats, this.#app.speeches, this.#app.store);
     this.#cards.set(chat.key, card);
     this.grid.append(card.element);
     return card;
