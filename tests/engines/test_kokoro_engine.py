@@ -11,6 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from plait.engines.base import Finished, Prepare
+from plait.engines.kokoro_voices import PACK_BYTES
 from plait.errors import InvalidRequest, UnsupportedMethod, VoiceNotFound
 from plait.wire.messages import Format
 
@@ -205,6 +206,15 @@ def test_memory_is_held_while_a_job_speaks_and_given_back_with_its_release(rig: 
 
     assert gone() is None
     assert_empty(rig)
+
+
+def test_a_blend_is_the_jobs_own_memory_and_a_voice_is_not(rig: SpeechRig) -> None:
+    rig.start("hello.", voice="af_heart")
+    rig.prepare("hello.", voice="af_heart,bf_emma")  # holds nothing before its start
+    assert rig.engine.stats().kv_bytes == 0
+
+    rig.start("hello.", voice="af_heart,bf_emma")
+    assert rig.engine.stats().kv_bytes == PACK_BYTES
 
 
 def test_only_the_first_segments_are_looked_at_before_the_start(

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from plait.engines.base import Failed, Finished
+from plait.engines.kokoro_output import FRAME_SAMPLES, SpeechOutput
 from plait.errors import EmptyText, InvalidRequest
 from plait.wire.frames import MAX_AUDIO_FRAME_BYTES, BinaryFlags
 
@@ -227,3 +228,12 @@ def test_the_same_request_gives_the_same_bytes_and_another_voice_others(rig: Spe
 def test_params_out_of_bounds_are_refused(rig: SpeechRig, params: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequest):
         rig.prepare("hello.", **params)
+
+
+def test_the_offset_of_a_frame_wraps_at_32_bits() -> None:
+    output = SpeechOutput(1)
+    output._samples = 2**32 - 10  # 50 hours
+
+    frames = output.audio(np.ones(FRAME_SAMPLES + 1, np.int16))
+
+    assert [frame.aux for frame in frames] == [2**32 - 10, FRAME_SAMPLES - 10]

@@ -186,7 +186,11 @@ class SpeechJob:
 
     @property
     def held_bytes(self) -> int:
-        return 0 if self._utterance is None else self._utterance.held_bytes
+        """What a started job keeps: its utterance, and a blend (a voice by itself is shared)."""
+        if not self.started:
+            return 0
+        blend_bytes = self._pack.nbytes if self._pack.flags.writeable else 0
+        return blend_bytes + (0 if self._utterance is None else self._utterance.held_bytes)
 
     # --- its work ------------------------------------------------------------------------------
 

@@ -43,7 +43,8 @@ class KokoroVoices:
     def pack(self, voice: str) -> Floats:
         """Styles [510, 256] of a voice, or of a blend like `af_heart:0.6,bf_emma:0.4`.
 
-        A blend is the weighted mean of its voices' styles. Raises VoiceNotFound (data: voices).
+        A blend is the weighted mean of its voices' styles, a new array; a voice's own array is
+        shared, and read-only. Raises VoiceNotFound (data: voices).
         """
         parts = self._parse(voice)
         if len(parts) == 1:
