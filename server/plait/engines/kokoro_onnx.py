@@ -1,4 +1,4 @@
-"""Kokoro over onnxruntime: the three graphs of `plait.models.kokoro_graphs`. `load` is the worker's.
+"""Kokoro over onnxruntime: the three graphs of `plait.models.kokoro_graphs`; `load` for a worker.
 
 `OnnxKokoro` satisfies `KokoroModel`. Threads do not spin when they wait, so a busy machine is not
 made busier. Each run has its own RunOptions, because one that was told to terminate stays so.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from plait.engines.kokoro import KokoroEngine
 
 STYLE = 128  # of a voice's 256 numbers the first half shapes the sound
-WARM_UP = "həlˈoʊ ðɛɹ, ɡʊd mˈɔɹnɪŋ."
+SILENT = -30.0  # log magnitude
 
 
 def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> KokoroEngine:
@@ -31,26 +31,9 @@ def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> KokoroEngine:
     _import_onnxruntime()
     report("weights", 10)
     model = OnnxKokoro.load(Path(spec.weights), threads=spec.threads)
-    from plait.engines.kokoro_norms import NormPredictor
-    from plait.engines.kokoro_synthesis import Synthesizer
+    from plait.engines.kokoro_opening import open_engine
 
-    report("voices", 50)
-    return _engine(spec, flags, report, Synthesizer(model, NormPredictor.load()))
-
-
-def _engine(spec: LoadSpec, flags: CancelFlags, report: Report, synthesizer: Any) -> KokoroEngine:
-    from plait.engines.kokoro import KokoroEngine
-    from plait.engines.kokoro_voices import KokoroVoices
-    from plait.speech.front_end import FrontEnd
-
-    voices = KokoroVoices(Path(spec.options["voices"]))
-    report("front end", 60)
-    front_end = FrontEnd()
-    report("warm-up", 80)
-    utterance = synthesizer.begin(WARM_UP, voices.pack(voices.names[0]), 1.0, 0)
-    while not utterance.done:
-        utterance.next_window()
-    return KokoroEngine(spec, flags, synthesizer, front_end, voices)
+    return open_engine(spec, flags, report, model)
 
 
 def _import_onnxruntime() -> Any:
@@ -108,8 +91,12 @@ class OnnxKokoro:
         return x[0], f0[0, 0]
 
     def generate(self, x: Floats, har: Floats, affine: Floats) -> Floats:
-        (spectra,) = self._run(self._generator, x=x[None], har=har[None], affine=affine[None])
-        return spectra[0]
+        """The context's spectra, which the graph only looks at, are silence."""
+        (inner,) = self._run(self._generator, x=x[None], har=har[None], affine=affine[None])
+        margin = (har.shape[1] - inner.shape[2]) // 2
+        spectra = np.full(har.shape, SILENT, np.float32)
+        spectra[:, margin:-margin] = inner[0]
+        return spectra
 
     def norm_style(self, style: Floats) -> Floats:
         projected = np.tensordot(style[:STYLE], self._norms["weight"], axes=1)
@@ -132,17 +119,15 @@ class OnnxKokoro:
     def _run(self, session: Any, **inputs: Any) -> Sequence[Floats]:
         options = self._ort.RunOptions()
         self._running = options
+        # Asked after `_running` is set: an interrupt is seen here, or it ends the run.
+        if self._stopped.is_set():
+            raise Interrupted
         try:
-            # Asked after `_running` is set: an interrupt is seen here, or it ends the run.
-            if self._stopped.is_set():
-                raise Interrupted
             outputs: Sequence[Floats] = session.run(None, inputs, options)
         except Exception:  # onnxruntime's own errors share no base class
             if self._stopped.is_set():
                 raise Interrupted from None
             raise
-        finally:
-            self._running = None
         return outputs
 
 

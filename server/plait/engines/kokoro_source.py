@@ -48,12 +48,14 @@ class HarmonicSource:
         self._cycles = np.cumsum(cycles_per_frame)
 
     def spectra(self, left: int, right: int) -> Floats:
-        """Frames `[left, right)` -> [22, 60 * (right - left) + 1]: magnitudes, then phases."""
-        frames = len(self._f0)
-        low, high = max(0, left - 1), min(frames, right + 1)
+        """Frames `[left, right)` -> [22, 60 * (right - left) + 1]: magnitudes, then phases.
+
+        Where they lie outside of the utterance the signal is mirrored at its end.
+        """
+        low, high = max(0, left - 1), min(len(self._f0), right + 1)
         signal = self._signal(low, high)
-        begin = left * SAMPLES_PER_FRAME - HALF - low * SAMPLES_PER_FRAME
-        end = right * SAMPLES_PER_FRAME + HALF - low * SAMPLES_PER_FRAME
+        begin = (left - low) * SAMPLES_PER_FRAME - HALF
+        end = (right - low) * SAMPLES_PER_FRAME + HALF
         missing = max(0, -begin), max(0, end - len(signal))
         signal = np.pad(signal[max(0, begin) : end], missing, mode="reflect")
         pieces = np.lib.stride_tricks.sliding_window_view(signal, SPECTRUM)[::HOP] * _HANN

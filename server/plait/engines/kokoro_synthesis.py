@@ -22,8 +22,8 @@ from plait.engines.kokoro_model import (
     Ints,
     KokoroModel,
 )
-from plait.engines.kokoro_source import HarmonicSource, samples_of
-from plait.engines.kokoro_windows import Window, plan_windows
+from plait.engines.kokoro_source import HOP, HarmonicSource, samples_of
+from plait.engines.kokoro_windows import CONTEXT, Window, plan_windows
 from plait.speech.vocabulary import PADDING, ids
 
 Samples = NDArray[np.int16]
@@ -136,7 +136,7 @@ class Utterance:
         if self._sounding is None:
             self._sounding = self._sound(self._spoken)
             spoken = self._spoken
-            self._windows = plan_windows(spoken.first, spoken.last, spoken.frames)
+            self._windows = plan_windows(spoken.first, spoken.last)
             return _NOTHING
         if self.done:
             return None
@@ -172,15 +172,14 @@ class Utterance:
 
     def _compute(self, window: Window, sounding: _Sounding) -> Samples:
         spectra = self._model.generate(
-            np.ascontiguousarray(sounding.x[:, window.left : window.right]),
+            frames_between(sounding.x, window.left, window.right),
             sounding.source.spectra(window.left, window.right),
             sounding.affine,
         )
-        inner = (window.start - window.left) * SPECTRA_PER_FRAME
+        begin = CONTEXT * SPECTRA_PER_FRAME - REACH_SPECTRA
+        end = -begin
         count = (window.stop - window.start) * SAMPLES_PER_FRAME
-        cut = max(0, inner - REACH_SPECTRA)
-        stop = inner + (window.stop - window.start) * SPECTRA_PER_FRAME + 1 + REACH_SPECTRA
-        audio = samples_of(spectra[:, cut:stop], (inner - cut) * 5, count)
+        audio = samples_of(spectra[:, begin:end], REACH_SPECTRA * HOP, count)
         return self._finished(audio, window)
 
     def _finished(self, audio: Floats, window: Window) -> Samples:
@@ -192,6 +191,15 @@ class Utterance:
         loud = np.clip(audio * np.minimum(edge, 1.0), -1.0, 1.0)
         samples: Samples = np.rint(loud * 32767).astype(np.int16)
         return samples
+
+
+def frames_between(x: Floats, left: int, right: int) -> Floats:
+    """x [512, T] -> [512, right - left]; silence (zeros) before its beginning and after its end."""
+    frames = x.shape[1]
+    inside = x[:, max(0, left) : min(frames, right)]
+    if left >= 0 and right <= frames:
+        return np.ascontiguousarray(inside)
+    return np.pad(inside, ((0, 0), (max(0, -left), max(0, right - frames))))
 
 
 def fold_norms(style: Floats, mean: Floats, deviation: Floats) -> Floats:

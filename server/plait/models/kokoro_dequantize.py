@@ -165,7 +165,7 @@ class _Rewriting:
         return name
 
     def _producer(self, name: str, op: str) -> NodeProto:
-        node = self._producers.get(name)
+        node: NodeProto | None = self._producers.get(name)
         if node is None or node.op_type != op:
             raise damaged(f"{name} does not come from {op}")
         return node

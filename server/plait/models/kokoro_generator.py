@@ -2,251 +2,187 @@
 
 Built rather than cut, because the export normalises over whatever it is given: here each AdaIN norm
 is one scale and one shift per channel that come in from outside, so that a window of frames equals
-the same frames of the whole utterance. The harmonic source and the iSTFT are outside as well.
-Order of norm channels: see plait.engines.kokoro_model. Architecture: `kokoro` 0.9.4, istftnet.py.
-Does NOT know statistics, windows or sessions.
+the same frames of the whole utterance. The first and last CONTEXT frames are only looked at, and
+each stage computes no more of them than it needs. The harmonic source and the inverse STFT are
+outside. Architecture: `kokoro` 0.9.4, istftnet.py. Does NOT know statistics or sessions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 import onnx
-from numpy.typing import NDArray
-from onnx import TensorProto, helper, numpy_helper
 
-from .kokoro_dequantize import damaged
-
-_NODE = "/decoder/decoder/generator/"
-_WEIGHT = "decoder.decoder.generator."
-_DILATIONS = (1, 3, 5)
-
-Floats = NDArray[np.float32]
-
-
-@dataclass(frozen=True)
-class Block:
-    """A residual block of six convolutions, as the architecture fixes it."""
-
-    name: str
-    channels: int
-    kernel: int
-
-
-BLOCKS = (
-    Block("noise_res.0", 256, 7),
-    Block("resblocks.0", 256, 3),
-    Block("resblocks.1", 256, 7),
-    Block("resblocks.2", 256, 11),
-    Block("noise_res.1", 128, 11),
-    Block("resblocks.3", 128, 3),
-    Block("resblocks.4", 128, 7),
-    Block("resblocks.5", 128, 11),
-)
-NORMS = tuple(
-    (f"{block.name}.adain{which}.{index}", block.channels)
-    for block in BLOCKS
-    for index in range(3)
-    for which in (1, 2)
+from .kokoro_canvas import Canvas, Shape
+from .kokoro_convolution import Convolutions
+from .kokoro_generator_weights import (
+    BLOCKS,
+    DILATIONS,
+    NORMS as NORMS,  # for the benchmarks
+    Block,
+    Floats,
+    FoldedBlock,
+    GeneratorWeights,
+    fold_block,
 )
 
+CONTEXT = 8  # frames on each side that a window's spectra depend on (80 dB; 12 would be all)
+# Of these, rows of the first stage that the second one does not look at.
+CROP = 60
 
-class GeneratorWeights:
-    """Reads the generator's weights out of the dequantized joined graph, by module name."""
+Shaped = tuple[str, tuple[int, int, int]]  # a module and the shape of its kernel
+UPS_0: Shaped = ("ups.0", (512, 256, 20))
+UPS_1: Shaped = ("ups.1", (256, 128, 12))
+SOURCE_0: Shaped = ("noise_convs.0", (256, 22, 12))
+SOURCE_1: Shaped = ("noise_convs.1", (128, 22, 1))
+LAST: Shaped = ("conv_post", (22, 128, 7))
 
-    def __init__(self, model: onnx.ModelProto) -> None:
-        self._values = {value.name: value for value in model.graph.initializer}
-        self._nodes = {node.name: node for node in model.graph.node}
-
-    def convolution(self, name: str, shape: tuple[int, ...]) -> tuple[Floats, Floats]:
-        """Kernel and bias of module `name`; the kernel must have `shape`."""
-        transposed = name.startswith("ups.")
-        path = name.replace(".convs", "/convs")  # "resblocks.0.convs1.2" is two modules deep
-        node = self._nodes.get(f"{_NODE}{path}/{'ConvTranspose' if transposed else 'Conv'}")
-        if node is None or len(node.input) != 3:
-            raise damaged(f"the generator has no {name} with a bias")
-        bias_size = shape[1] if transposed else shape[0]
-        return self.array(node.input[1], shape), self.array(node.input[2], (bias_size,))
-
-    def alpha(self, name: str, channels: int) -> Floats:
-        return self.array(f"{_WEIGHT}{name}", (1, channels, 1)).reshape(channels, 1)
-
-    def style(self, name: str, channels: int) -> tuple[Floats, Floats]:
-        """Weight [128, 2, channels] and bias [2, channels]: gamma and beta from the style."""
-        weight = self.array(f"{_WEIGHT}{name}.fc.weight_float", (128, 2 * channels))
-        bias = self.array(f"{_WEIGHT}{name}.fc.bias", (2 * channels,))
-        return weight.reshape(128, 2, channels), bias.reshape(2, channels)
-
-    def array(self, name: str, shape: tuple[int, ...]) -> Floats:
-        value = self._values.get(name)
-        if value is None:
-            raise damaged(f"{name} is missing")
-        array = numpy_helper.to_array(value)
-        if array.shape != shape or array.dtype != np.float32:
-            raise damaged(f"{name} is {array.dtype} {array.shape}, not float32 {shape}")
-        if not np.isfinite(array).all():
-            raise damaged(f"{name} holds values that are not finite")
-        return array
-
-
-def norm_style(weights: GeneratorWeights) -> dict[str, Floats]:
-    """weight [128, 2, 9216], bias [2, 9216]: style[:128] @ weight + bias = gamma, beta."""
-    parts = [weights.style(name, channels) for name, channels in NORMS]
-    return {
-        "weight": np.concatenate([weight for weight, _ in parts], axis=2),
-        "bias": np.concatenate([bias for _, bias in parts], axis=1),
-    }
+# Which convolutions pay for a transform, and its size: measured on a CPU with AVX2.
+TILES = {(256, 7): 24, (256, 11): 32, (128, 7): 24, (128, 11): 32}
 
 
 def build_generator(weights: GeneratorWeights) -> onnx.ModelProto:
-    """x [1, 512, W], har [1, 22, H = 60 W + 1], affine [1, 2, 9216] -> spectra [1, 22, H]."""
-    drawing = _Drawing(weights)
-    drawing.split_affine()
-    stage = drawing.activate("x", 0.1)
-    stage = drawing.upsampled("ups.0", stage, (512, 256, 20), stride=10)
-    source = drawing.convolved("noise_convs.0", "har", (256, 22, 12), stride=6, padding=3)
-    stage = drawing.stage(stage, source, BLOCKS[:4])
-    stage = drawing.activate(stage, 0.1)
-    stage = drawing.upsampled("ups.1", stage, (256, 128, 12), stride=6)
-    stage = drawing.reflected(stage)
-    source = drawing.convolved("noise_convs.1", "har", (128, 22, 1))
-    stage = drawing.stage(stage, source, BLOCKS[4:])
-    stage = drawing.activate(stage, 0.01)
-    drawing.convolved("conv_post", stage, (22, 128, 7), padding=3, output="spectra")
-    return drawing.model()
+    """x [1, 512, W], har [1, 22, 60 W + 1], affine [1, 2, 9216] -> spectra [1, 22, S].
+
+    S = 60 (W - 16) + 5: those of the frames between the contexts, and two more on each side, which
+    reach into these frames. The first one is the one at har's place 60 * 8 - 2.
+    """
+    canvas = Canvas()
+    first = _fold_stage(weights, UPS_0, SOURCE_0, BLOCKS[:4])
+    second = _fold_stage(weights, UPS_1, SOURCE_1, BLOCKS[4:])
+    drawing = _Drawing(weights, canvas, [*first, *second])
+    x = canvas.op("Transpose", canvas.reshape("x", [512, -1]), perm=[1, 0])
+    har = canvas.op("Transpose", canvas.reshape("har", [22, -1]), perm=[1, 0])
+    # Rows of the first stage: ten per frame, from the fifth of the window to the fifth-last.
+    x = drawing.upsampled(UPS_0, canvas.op("LeakyRelu", x, alpha=0.1), 1.0)
+    source = drawing.strided(SOURCE_0, canvas.slice_rows(har, 27, -28))
+    x = drawing.stage(x, source, first)
+    # Rows of the second stage are spectra; the first one is har's `begin`th.
+    begin = 6 * CROP + 34
+    margin = 60 * CONTEXT - 5 - begin
+    x = canvas.op("LeakyRelu", canvas.slice_rows(x, CROP, -CROP), alpha=0.1)
+    x = drawing.upsampled(UPS_1, x, 1 / 3)
+    source = drawing.pointwise(SOURCE_1, canvas.slice_rows(har, begin, 1 - begin))
+    x = drawing.stage(x, source, second)
+    x = canvas.op("LeakyRelu", canvas.slice_rows(x, margin, -1 - margin), alpha=0.01)
+    drawing.last(LAST, x, 1 / 3, "spectra")
+    ports: dict[str, Shape] = {"x": [1, 512, "W"], "har": [1, 22, "H"], "affine": [1, 2, 9216]}
+    return canvas.model("generator", ports, {"spectra": [1, 22, "S"]})
+
+
+def _fold_stage(
+    weights: GeneratorWeights, upsampling: Shaped, source: Shaped, blocks: Sequence[Block]
+) -> list[FoldedBlock]:
+    """The noise block, whose output joins the upsampled signal, then the three that read both."""
+    noise = fold_block(weights, blocks[0], weights.convolution(*source)[1].astype(np.float64))
+    lacking = weights.convolution(*upsampling)[1] + noise.left
+    return [noise, *(fold_block(weights, block, lacking) for block in blocks[1:])]
 
 
 class _Drawing:
-    """A graph under construction; methods return the name of the tensor they made."""
+    """Draws modules onto a canvas; methods take and give names of tensors of rows."""
 
-    def __init__(self, weights: GeneratorWeights) -> None:
+    def __init__(
+        self, weights: GeneratorWeights, canvas: Canvas, blocks: Sequence[FoldedBlock]
+    ) -> None:
         self._weights = weights
-        self._nodes: list[onnx.NodeProto] = []
-        self._constants: dict[str, onnx.TensorProto] = {}
+        self._canvas = canvas
+        self._convolutions = Convolutions(canvas, TILES)
+        self._norms = self._fold_affine(blocks)
 
-    def split_affine(self) -> None:
-        """affine [1, 2, 9216] -> a scale and a shift [1, C, 1] per norm."""
-        scale, shift = "affine.scale", "affine.shift"
-        self._op("Split", ["affine"], [scale, shift], axis=1, num_outputs=2)
-        sizes = self._constant("norm_sizes", np.array([c for _, c in NORMS], np.int64))
-        column = self._constant("column", np.array([1, -1, 1], np.int64))
+    def _fold_affine(self, blocks: Sequence[FoldedBlock]) -> Iterator[tuple[str, str]]:
+        """affine -> scale and shift [C] of each norm, for what Snake's cosine is taken of: with the
+        signal's missing offset and twice Snake's alpha in them."""
+        canvas = self._canvas
+        alphas = canvas.floats(
+            "doubled_alphas", np.concatenate([a for b in blocks for a in b.doubled_alphas])
+        )
+        offsets = canvas.floats("offsets", np.concatenate([o for b in blocks for o in b.offsets]))
+        both = canvas.op("Mul", canvas.reshape("affine", [2, -1]), alphas)
+        scale = canvas.op("Gather", both, canvas.integers(0), axis=0)
+        shift = canvas.op("Gather", both, canvas.integers(1), axis=0)
+        shift = canvas.op("Add", shift, canvas.op("Mul", scale, offsets))
+        sizes = canvas.integers([len(a) for b in blocks for a in b.doubled_alphas])
+        names = [f"{b.block.name}.{i}" for b in blocks for i in range(len(b.kernels))]
         for tensor, kind in ((scale, "scale"), (shift, "shift")):
-            flat = self._op("Reshape", [tensor, column], [f"{kind}s"])
-            self._op("Split", [flat, sizes], [f"{name}.{kind}" for name, _ in NORMS], axis=1)
+            canvas.op("Split", tensor, sizes, outputs=[f"{name}.{kind}" for name in names], axis=0)
+        return iter([(f"{name}.scale", f"{name}.shift") for name in names])
 
-    def stage(self, x: str, source: str, blocks: Sequence[Block]) -> str:
-        """x + noise block(source), then the mean of the three residual blocks."""
-        x = self._op("Add", [x, self.block(source, blocks[0])])
-        total = self.block(x, blocks[1])
-        for block in blocks[2:]:
-            total = self._op("Add", [total, self.block(x, block)])
-        third = self._constant("third", np.float32(1 / 3))
-        return self._op("Mul", [total, third])
+    def stage(self, x: str, source: str, blocks: Sequence[FoldedBlock]) -> str:
+        """x + noise block(source), then three times the mean of the three residual blocks."""
+        canvas = self._canvas
+        rows = canvas.rows(x)
+        x = canvas.op("Add", x, self._block(source, rows, blocks[0]))
+        total = ""
+        for block in blocks[1:]:
+            part = self._block(x, rows, block)
+            total = canvas.op("Add", total, part) if total else part
+        lacking = sum((block.left for block in blocks[1:]), np.zeros(1))
+        return canvas.op("Add", total, canvas.floats(f"{blocks[0].block.name}.left", lacking))
 
-    def block(self, x: str, block: Block) -> str:
-        shape = (block.channels, block.channels, block.kernel)
-        for index, dilation in enumerate(_DILATIONS):
+    def _block(self, x: str, rows: str, folded: FoldedBlock) -> str:
+        kernels = iter(folded.kernels)
+        for index, dilation in enumerate(DILATIONS):
             y = x
             for which, step in ((1, dilation), (2, 1)):
-                alpha = self._weights.alpha(f"{block.name}.alpha{which}.{index}", block.channels)
-                y = self.snake(y, f"{block.name}.adain{which}.{index}", alpha)
-                y = self.convolved(
-                    f"{block.name}.convs{which}.{index}",
-                    y,
-                    shape,
-                    padding=(block.kernel - 1) * step // 2,
-                    dilation=step,
-                )
-            x = self._op("Add", [y, x])
+                y = self._snake(y)
+                name = f"{folded.block.name}.convs{which}.{index}"
+                y = self._convolutions.draw(name, y, rows, next(kernels), step)
+            x = self._canvas.op("Add", x, y)
         return x
 
-    def snake(self, x: str, norm: str, alpha: Floats) -> str:
-        """y + sin(alpha y)^2 / alpha, where y = scale x + shift."""
-        y = self._op("Add", [self._op("Mul", [x, f"{norm}.scale"]), f"{norm}.shift"])
-        angle = self._op("Mul", [y, self._constant(f"{norm}.alpha", alpha)])
-        sine = self._op("Sin", [angle])
-        square = self._op("Mul", [sine, sine])
-        part = self._op("Mul", [square, self._constant(f"{norm}.inverse", 1 / alpha)])
-        return self._op("Add", [y, part])
+    def _snake(self, x: str) -> str:
+        """g - cos g, where g is the norm of x; the rest of Snake is folded into the kernels."""
+        scale, shift = next(self._norms)
+        g = self._canvas.op("Add", self._canvas.op("Mul", x, scale), shift)
+        return self._canvas.op("Sub", g, self._canvas.op("Cos", g))
 
-    def convolved(
-        self,
-        name: str,
-        x: str,
-        shape: tuple[int, int, int],
-        *,
-        stride: int = 1,
-        padding: int = 0,
-        dilation: int = 1,
-        output: str | None = None,
-    ) -> str:
-        return self._op(
-            "Conv",
-            [x, *self._module(name, shape)],
-            [output] if output else None,
-            kernel_shape=[shape[2]],
-            strides=[stride],
-            pads=[padding, padding],
-            dilations=[dilation],
+    def upsampled(self, module: Shaped, x: str, gain: float) -> str:
+        """A transposed convolution whose kernel is two strides long: each row gives two strides of
+        samples, and the second one is added to what the next row gives. One row is lost."""
+        name, shape = module
+        kernel, _ = self._weights.convolution(name, shape)
+        channels, out, taps = shape
+        matrix = kernel.transpose(0, 2, 1).reshape(channels, taps * out) * np.float32(gain)
+        return self._summed(name, x, matrix, later=0, out=out)
+
+    def strided(self, module: Shaped, x: str) -> str:
+        """A convolution whose kernel is two strides long, over the rows of `x` in strides."""
+        name, shape = module
+        kernel, _ = self._weights.convolution(name, shape)
+        out, channels, taps = shape
+        stride = taps // 2
+        halves = [kernel[:, :, :stride], kernel[:, :, stride:]]
+        matrix = np.concatenate([h.transpose(2, 1, 0).reshape(-1, out) for h in halves], axis=1)
+        rows = self._canvas.reshape(x, [-1, stride * channels])
+        return self._summed(name, rows, matrix, later=1, out=out)
+
+    def pointwise(self, module: Shaped, x: str) -> str:
+        name, shape = module
+        kernel, _ = self._weights.convolution(name, shape)
+        return self._canvas.op(
+            "MatMul", x, self._canvas.floats(f"{name}.matrix", kernel[:, :, 0].T)
         )
 
-    def upsampled(self, name: str, x: str, shape: tuple[int, int, int], stride: int) -> str:
-        padding = (shape[2] - stride) // 2
-        return self._op(
-            "ConvTranspose",
-            [x, *self._module(name, shape)],
-            kernel_shape=[shape[2]],
-            strides=[stride],
-            pads=[padding, padding],
-        )
-
-    def reflected(self, x: str) -> str:
-        """One sample more in front, the mirror image: [x1, x0, x1, x2, ...]."""
-        pads = self._constant("one_in_front", np.array([0, 0, 1, 0, 0, 0], np.int64))
-        return self._op("Pad", [x, pads], mode="reflect")
-
-    def activate(self, x: str, slope: float) -> str:
-        return self._op("LeakyRelu", [x], alpha=slope)
-
-    def model(self) -> onnx.ModelProto:
-        """The finished graph, checked by onnx."""
-        ports = {
-            "x": [1, 512, "W"], "har": [1, 22, "H"], "affine": [1, 2, 9216],
-            "spectra": [1, 22, "H"],
-        }  # fmt: skip
-        infos = [
-            helper.make_tensor_value_info(name, TensorProto.FLOAT, shape)
-            for name, shape in ports.items()
-        ]
-        values = list(self._constants.values())
-        graph = helper.make_graph(self._nodes, "generator", infos[:3], infos[3:], values)
-        model = helper.make_model(
-            graph,
-            opset_imports=[helper.make_opsetid("", 20)],
-            ir_version=9,
-            producer_name="plait",
-        )
-        onnx.checker.check_model(model)
-        return model
-
-    def _module(self, name: str, shape: tuple[int, int, int]) -> list[str]:
+    def last(self, module: Shaped, x: str, gain: float, output: str) -> None:
+        """Over rows of `x` with their neighbours only: [rows, in] -> [1, out, rows - taps + 1]."""
+        name, shape = module
         kernel, bias = self._weights.convolution(name, shape)
-        return [self._constant(f"{name}.weight", kernel), self._constant(f"{name}.bias", bias)]
+        canvas = self._canvas
+        columns = canvas.reshape(canvas.op("Transpose", x, perm=[1, 0]), [1, shape[1], -1])
+        values = kernel * np.float32(gain), bias
+        constants = [canvas.floats(f"{name}.{i}", value) for i, value in enumerate(values)]
+        canvas.op("Conv", columns, *constants, outputs=[output], kernel_shape=[shape[2]])
 
-    def _constant(self, name: str, value: NDArray[np.generic] | np.generic) -> str:
-        if name not in self._constants:
-            self._constants[name] = numpy_helper.from_array(np.asarray(value), name)
-        return name
-
-    def _op(
-        self,
-        op: str,
-        inputs: list[str],
-        outputs: list[str] | None = None,
-        **attributes: object,
-    ) -> str:
-        outputs = outputs or [f"{op}_{len(self._nodes)}"]
-        self._nodes.append(helper.make_node(op, inputs, outputs, **attributes))
-        return outputs[0]
+    def _summed(self, name: str, x: str, matrix: Floats, later: int, out: int) -> str:
+        """x @ matrix in two halves of columns; half `later` is taken one row later than the other
+        one, and their sum is rows of `out`."""
+        canvas = self._canvas
+        halves = [f"{name}.first", f"{name}.second"]
+        product = canvas.op("MatMul", x, canvas.floats(f"{name}.matrix", matrix))
+        canvas.op("Split", product, outputs=halves, axis=1, num_outputs=2)
+        ends = np.iinfo(np.int64).max
+        shifted = canvas.slice_rows(halves[later], 1, ends)
+        total = canvas.op("Add", shifted, canvas.slice_rows(halves[1 - later], 0, -1))
+        return canvas.reshape(total, [-1, out])

@@ -19,7 +19,8 @@ from numpy.typing import NDArray
 
 from .kokoro_cut import cut_acoustic, cut_text
 from .kokoro_dequantize import damaged, dequantize
-from .kokoro_generator import GeneratorWeights, build_generator, norm_style
+from .kokoro_generator import build_generator
+from .kokoro_generator_weights import GeneratorWeights, norm_style
 
 GRAPHS = ("text.onnx", "acoustic.onnx", "generator.onnx")
 NORM_STYLE = "norm_style.npz"
