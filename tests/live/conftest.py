@@ -1,4 +1,4 @@
-"""One scripted server for all tests that leave it as they found it."""
+"""Scripted servers, shared by all tests that leave them as they found them."""
 
 from __future__ import annotations
 
@@ -21,3 +21,17 @@ def server(shared_server: LiveServer) -> Iterator[LiveServer]:
     shared_server.wait_idle()
     yield shared_server
     shared_server.wait_idle()
+
+
+@pytest.fixture(scope="package")
+def shared_speech_server() -> Iterator[LiveServer]:
+    with live_server(speech="scripted", max_streams=64) as running:
+        yield running
+
+
+@pytest.fixture
+def speech_server(shared_speech_server: LiveServer) -> Iterator[LiveServer]:
+    """A server that chats and speaks by script, idle before and after."""
+    shared_speech_server.wait_idle()
+    yield shared_speech_server
+    shared_speech_server.wait_idle()

@@ -28,8 +28,27 @@ class Peer:
     async def open(self, id: int, prompt: str = "tokens=3", **fields: Any) -> None:
         await self.say(opening(id, prompt, **fields))
 
+    async def speak(self, id: int, text: str | None = None, **fields: Any) -> None:
+        """Open a synthesis, of `text` or of input to come; `params` are merged in."""
+        params = ({} if text is None else {"text": text}) | fields.pop("params", {})
+        opening = {"type": "open", "id": id, "method": "synthesize", "params": params}
+        await self.say(opening | fields)
+
+    async def hear_audio(self, id: int, frames: int) -> bytes:
+        """The audio of the next so many frames of that stream; what comes between is dropped."""
+        audio = b""
+        while frames:
+            received = await self.ws.recv()
+            if isinstance(received, bytes) and int.from_bytes(received[4:8], "little") == id:
+                audio += received[16:]
+                frames -= 1
+        return audio
+
     async def hear(self) -> dict[str, Any]:
-        message: dict[str, Any] = json.loads(await self.ws.recv())
+        """The next text message."""
+        while isinstance(received := await self.ws.recv(), bytes):
+            pass
+        message: dict[str, Any] = json.loads(received)
         return message
 
     async def hear_until(self, type: str, id: int | None = None) -> dict[str, Any]:

@@ -64,8 +64,13 @@ class LiveServer:
     @property
     def worker(self) -> psutil.Process:
         """The one worker process."""
-        (worker,) = psutil.Process(self.process.pid).children()
+        (worker,) = self.workers
         return worker
+
+    @property
+    def workers(self) -> list[psutil.Process]:
+        """One per model."""
+        return psutil.Process(self.process.pid).children()
 
     def wait_for_line(self, pattern: str, seconds: float = START_SECONDS) -> re.Match[str]:
         """The first line, past or future, that matches."""
@@ -145,9 +150,11 @@ class LiveServer:
 
 
 @contextlib.contextmanager
-def live_server(engine: str = "scripted", **settings: object) -> Iterator[LiveServer]:
+def live_server(
+    engine: str = "scripted", speech: str = "off", **settings: object
+) -> Iterator[LiveServer]:
     """Also checks, at the end, that the gateway itself never printed a traceback."""
-    server = LiveServer(engine, **settings)
+    server = LiveServer(engine, speech, **settings)
     try:
         yield server
         lines = [line for line in server.output.splitlines() if "worker.output" not in line]
