@@ -66,14 +66,14 @@ class TorchKokoro:
         self._device = torch.device(device)
         self._stopped = threading.Event()
         self._net = net.to(self._device)
-        for module in net.modules():
-            if not any(module.children()):
-                module.register_forward_pre_hook(self._stop_if_told)
-        self._generator = WindowedGenerator(net.decoder.generator)
+        self._generator = WindowedGenerator(net.decoder.generator, self._raise_if_stopped)
         self._norm_style = _NormStyle(self._generator.norms)
         # The package's decoder ends by calling the vocoder; here it ends with what it hands over.
         del net.decoder.generator
         net.decoder.generator = lambda x, style, f0: x
+        for module in net.modules():
+            if not any(module.children()):
+                module.register_forward_pre_hook(lambda *layer: self._raise_if_stopped())
 
     @classmethod
     def load(cls, weights: Path, device: str = "auto", threads: int = 1) -> TorchKokoro:
@@ -134,7 +134,7 @@ class TorchKokoro:
         with self._torch.inference_mode():
             yield
 
-    def _stop_if_told(self, module: Any, arguments: Any) -> None:
+    def _raise_if_stopped(self) -> None:
         if self._stopped.is_set():
             raise Interrupted
 
