@@ -21,7 +21,7 @@ def stumble(code: str, *, no_memory: bool) -> None:
 
 
 def break_as_told(script: Script, produced: int) -> Fault | None:
-    """After `produced` tokens (or words): the fault to end with, None to go on, or no return at all."""
+    """After `produced` tokens or words: the fault to end with, None to go on, or no return."""
     if script.crash_at == produced:
         die()
     if script.hang_at == produced:
