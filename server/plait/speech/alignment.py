@@ -2,31 +2,29 @@
 
 A pronouncer says which characters of the script every sound stands for; the script says which
 characters of the source those were. A word is a run of source without white space, together with
-all of what was said for it (`$5` is `five dollars`), and without the punctuation around it.
-Symbols the model does not know are dropped here. Does NOT know languages.
+all of what was said for it (`$5` is `five dollars`), and without the punctuation around it; where
+words are not written apart, it is what the pronouncer took for one. Symbols the model does not
+know are dropped here. Does NOT know languages.
 """
 
-# ruff: noqa: RUF001 -- writing systems are what this module is about
+# ruff: noqa: RUF001 -- dashes
 from __future__ import annotations
 
 import re
+import unicodedata
 from bisect import bisect_left
 from typing import NamedTuple
 
+from plait.speech.pronouncing import Sound
 from plait.speech.rewriting import Script
 from plait.speech.segment import Word
 from plait.speech.vocabulary import SYMBOLS
 
 _RUN = re.compile(r"[^\s—–]+")
 _SILENT = frozenset(' ;:,.!?—…"()“”')
+_SPACE_ONCE = frozenset(" ,.!?;:")  # a space goes before none of these, nor before another space
 
-
-class Sound(NamedTuple):
-    """`phonemes` are how `script.text[start:end]` is said. Sounds come in order."""
-
-    start: int
-    end: int
-    phonemes: str
+Spans = list[tuple[int, int]]
 
 
 class Spoken(NamedTuple):
@@ -36,27 +34,34 @@ class Spoken(NamedTuple):
     words: tuple[Word, ...]
 
 
-def align(source: str, script: Script, sounds: list[Sound]) -> Spoken:
-    """Join `sounds`; nothing but punctuation is nothing to say."""
+def align(source: str, script: Script, sounds: list[Sound], *, spaced: bool) -> Spoken:
+    """Join `sounds`; nothing but punctuation is nothing to say.
+
+    `spaced`: white space tells words, else sounds do.
+    """
     phonemes: list[str] = []
     origins: list[int] = []  # of each phoneme: where its source begins
     for sound in sounds:
         for symbol in sound.phonemes:
             if symbol not in SYMBOLS or (symbol == " " and (not phonemes or phonemes[-1] == " ")):
                 continue
+            if symbol in _SPACE_ONCE and phonemes and phonemes[-1] == " ":
+                phonemes.pop()
+                origins.pop()
             phonemes.append(symbol)
             origins.append(script.starts[min(sound.start, len(script.starts) - 1)])
     while phonemes and phonemes[-1] == " ":
         phonemes.pop()
     if all(symbol in _SILENT for symbol in phonemes):
         return Spoken("", ())
-    return Spoken("".join(phonemes), tuple(_words(source, script, phonemes, origins)))
+    written = _written_words(source, script) if spaced else _sounding_words(script, sounds)
+    return Spoken("".join(phonemes), tuple(_words(source, written, phonemes, origins)))
 
 
-def _words(source: str, script: Script, phonemes: list[str], origins: list[int]) -> list[Word]:
+def _words(source: str, written: Spans, phonemes: list[str], origins: list[int]) -> list[Word]:
     words: list[Word] = []
     index = 0
-    for start, end in _written_words(source, script):
+    for start, end in written:
         while index < len(phonemes) and origins[index] < start:
             index += 1
         first = index
@@ -72,14 +77,14 @@ def _words(source: str, script: Script, phonemes: list[str], origins: list[int])
     return words
 
 
-def _written_words(source: str, script: Script) -> list[tuple[int, int]]:
+def _written_words(source: str, script: Script) -> Spans:
     """Runs without white space, those a rewrite spans joined, punctuation around them cut off."""
-    sounding = [index for index, char in enumerate(source) if char.isalnum()]
+    sounding = [index for index, char in enumerate(source) if _is_of_a_word(char)]
     silent: set[int] = set()
     spans = [match.span() for match in _RUN.finditer(source)]
     for said in script.rewrites:
         silent.update(range(said.start, said.end))
-        if said.spoken.strip():
+        if any(char.isalnum() for char in said.spoken):
             spans.append((said.start, said.end))
             sounding += (said.start, said.end - 1)
             silent.difference_update((said.start, said.end - 1))
@@ -92,9 +97,25 @@ def _written_words(source: str, script: Script) -> list[tuple[int, int]]:
     return words
 
 
-def _joined(spans: list[tuple[int, int]]) -> list[tuple[int, int]]:
+def _is_of_a_word(char: str) -> bool:
+    """Letters, digits, and the vowel signs of Indic scripts."""
+    return char.isalnum() or unicodedata.category(char)[0] == "M"
+
+
+def _sounding_words(script: Script, sounds: list[Sound]) -> Spans:
+    """What every sound stands for."""
+    last = len(script.starts) - 1
+    spans = [
+        (script.starts[min(sound.start, last)], script.ends[min(sound.end - 1, last)])
+        for sound in sounds
+        if sound.end > sound.start and sound.phonemes.strip(' ;:,.!?—…"()“”')
+    ]
+    return _joined(spans)
+
+
+def _joined(spans: Spans) -> Spans:
     """Spans that overlap become one."""
-    joined: list[tuple[int, int]] = []
+    joined: Spans = []
     for start, end in sorted(spans):
         if joined and start < joined[-1][1]:
             joined[-1] = (joined[-1][0], max(end, joined[-1][1]))

@@ -28,7 +28,7 @@ _MARK = re.compile(
   | (?P<full>[。！？｡।॥؟]+)[{CLOSERS}」』）】》]*\s*
   | (?P<comma>[,;:][{CLOSERS}]*\s+)
   | (?P<cjk>[、，；：][」』）】》]*\s*)
-  | (?P<dash>\s+[-–—]{{1,3}}\s+|—\s*)
+  | (?P<dash>[^\S\n]+[-–—]{{1,3}}\s+|—\s*)
   | (?P<line>[^\S\n]*\n\s*)
     """,
     re.VERBOSE,
@@ -104,7 +104,8 @@ class BorderFinder:
         before = window[max(0, mark.start() - _CONTEXT) : mark.start()] + stop
         if stop == "." and _is_part_of_a_token(before):
             return None
-        if self._ends_sentence(before, following):
+        asked = stop[-1] in "!?" and following.islower()  # "Really?" he asked.
+        if not asked and self._ends_sentence(before, following):
             return "sentence"
         return None if stop == "." else "clause"
 

@@ -4,9 +4,8 @@ First segment: at most about eight words, up to a clause border if there is one,
 that opens a phrase; a short sentence stays whole. Later ones: a whole sentence; a clause when the
 rest of the sentence has not arrived; the last clause border, else the last space, where a sentence
 is too long. Lengths are guessed in characters here and checked in phonemes by the caller, who asks
-for `shorter` where the guess was wrong. Does NOT know where borders come from.
+for something `shorter` where the guess was wrong. Does NOT know where borders come from.
 """
-
 
 from __future__ import annotations
 
@@ -14,13 +13,12 @@ import itertools
 import re
 from typing import NamedTuple
 
-from plait.speech.alignment import Spoken
 from plait.speech.borders import Border
 from plait.speech.segment import Ending
 
 FIRST_WORDS = 8
-_WHOLE_WORDS = FIRST_WORDS + 2  # a first sentence of that many is not cut
-_FIRST_CLAUSE_WORDS = 2
+_FIRST_CLAUSE_WORDS = 2  # neither side of the first cut is shorter
+_UNCUT_WORDS = 5  # a first sentence this short stays whole, whatever is in it
 _CLAUSE_WORDS = 4  # shorter clauses wait for more: on their own they sound chopped
 _CHARACTERS = {"zh": 48, "ja": 80}  # about 200 phonemes
 _ALPHABETIC_CHARACTERS = 210
@@ -28,16 +26,24 @@ _ALPHABETIC_CHARACTERS = 210
 _GAP = re.compile(r"\S+\s+")
 _WIDE = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af]")
 _SPEAKABLE = re.compile(r"[^\W_]")
+
+
+def words_of(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 # Words a phrase begins with: a voice may take breath before them, never behind them.
-_CONJUNCTIONS = frozenset(
-    ["and", "but", "or", "because", "so", "that", "which", "who", "when", "while", "where", "if", "although", "though", "as", "than", "y", "pero", "o", "porque", "que", "cuando", "donde", "si", "aunque", "et", "mais", "ou", "parce", "quand", "où", "e", "ma", "perché", "quando", "mas", "porque", "quando", "se"]
-)
-_PREPOSITIONS = frozenset(
-    ["in", "on", "at", "of", "to", "for", "with", "from", "by", "into", "about", "over", "under", "after", "before", "between", "through", "during", "en", "de", "con", "por", "para", "sin", "sobre", "dans", "à", "pour", "avec", "sur", "par", "di", "da", "con", "per", "su", "em", "com", "sem"]
-)
-_LEANING = frozenset(
-    ["a", "an", "the", "my", "your", "his", "her", "its", "our", "their", "is", "are", "was", "el", "la", "los", "las", "un", "una"]
-)
+_CONJUNCTIONS = words_of("""
+    and but or because so that which who when while where if although though as than
+    y pero o porque que cuando donde si aunque et mais ou parce quand où e ma perché mas se
+""")
+_PREPOSITIONS = words_of("""
+    in on at of to for with from by into about over under after before between through during
+    en de con por para sin sobre dans à pour avec sur par di da per su em com sem
+""")
+_LEANING = words_of("""
+    a an the my your his her its our their is are was el la los las un una le les il lo gli os as
+""")
 
 
 class Cut(NamedTuple):
@@ -75,13 +81,16 @@ class Cutter:
         if not window:
             return None
         end = self._sentence_end(window, complete=complete)
-        if self._first and (cut := self._first_cut(window, end)) is not None:
-            return cut
-        if end is not None and end <= self._limit:
-            return Cut(end, "sentence")
-        if end is not None or full or len(window) > 2 * self._limit:
+        cut = self._first_cut(window, end) if self._first else None
+        if cut is None and end is not None:
+            cut = Cut(end, "sentence")
+        if cut is None and not self._first:
+            cut = self._clause(window)
+        if cut is None and (full or len(window) > 2 * self._limit):
+            cut = Cut(len(window), "split")
+        if cut is not None and cut.position > self._limit:
             return self._long_cut(window)
-        return None if self._first else self._clause(window)
+        return cut
 
     def _sentence_end(self, window: str, *, complete: bool) -> int | None:
         """What has nothing to say for itself goes with its neighbour."""
@@ -92,30 +101,38 @@ class Cutter:
         return len(window) if complete else None
 
     def _first_cut(self, window: str, end: int | None) -> Cut | None:
-        if not self.borders and end is None and window.count(" ") < _WHOLE_WORDS:
+        if not self.borders and end is None and window.count(" ") < FIRST_WORDS:
             return None
         body = window[:end]
-        words = _count_words(body, _WHOLE_WORDS)
-        if end is not None and words <= _WHOLE_WORDS:
-            return Cut(end, "sentence") if end <= self._limit else None
-        best = None
+        words = _count_words(body, 2 * FIRST_WORDS)
+        whole = words if end is not None else words + FIRST_WORDS  # unknown: there may be more
+        if whole <= _UNCUT_WORDS:
+            return None
         for border in self.borders:
-            if border.kind != "clause" or border.position >= len(body):
-                continue
-            count = _count_words(window[: border.position], _WHOLE_WORDS)
-            if count > FIRST_WORDS or (best is not None and count > FIRST_WORDS // 2 + 1):
-                break
-            if count >= _FIRST_CLAUSE_WORDS:
-                best = Cut(border.position, "clause")
-        if best is not None or words <= _WHOLE_WORDS:
-            return best
-        return _phrase_cut(body)
+            if border.kind == "clause" and border.position < len(body):
+                count = _count_words(window[: border.position], FIRST_WORDS)
+                if count > FIRST_WORDS:
+                    break
+                if _FIRST_CLAUSE_WORDS <= count <= whole - _FIRST_CLAUSE_WORDS:
+                    return Cut(border.position, "clause")
+        return _phrase_cut(body) if words > FIRST_WORDS else None
 
     def _long_cut(self, window: str) -> Cut:
+        if not _SPEAKABLE.search(window):
+            return Cut(len(window), "split")  # nothing to say: away with it
+        return self.shorter(window, self._limit)
+
+    def shorter(self, text: str, limit: int) -> Cut:
+        """A cut of `text` at or before `limit`; shorter than `text` unless that is a character."""
+        limit = max(1, min(limit, len(text) - 1))
         for border in reversed(self.borders):
-            if self._limit // 4 <= border.position <= self._limit:
+            if limit // 4 <= border.position <= limit:
                 return Cut(border.position, border.kind)
-        return Cut(_last_space(window, self._limit), "split")
+        return Cut(_last_space(text, limit), "split")
+
+    def too_long_to_say(self, script: str) -> bool:
+        """Whether normalised text is so long that it need not be tried."""
+        return len(script) > 1.4 * self._limit
 
     def _clause(self, window: str) -> Cut | None:
         for border in reversed(self.borders):
@@ -125,32 +142,8 @@ class Cutter:
         return None
 
 
-def shorter(text: str, spoken: Spoken, wanted: int, borders: list[Border]) -> Cut:
-    """A cut of `text`, whose sound `spoken` is too long, near `wanted` phonemes.
-
-    Strictly shorter than `text` unless that is one character.
-    """
-    limit = _position_of(text, spoken, wanted)
-    for border in reversed(borders):
-        if limit // 4 <= border.position <= limit:
-            return Cut(border.position, border.kind)
-    return Cut(_last_space(text, limit), "split")
-
-
-def _position_of(text: str, spoken: Spoken, wanted: int) -> int:
-    """About where in `text` the sound reaches `wanted` phonemes; below its length."""
-    position = 0
-    for word in spoken.words:
-        found = text.find(word.text, position)
-        if word.last > wanted and found > 0:
-            return found
-        position = max(found, 0) + len(word.text)
-    return max(1, len(text) * wanted // max(len(spoken.phonemes), wanted + 1))
-
-
 def _last_space(text: str, limit: int) -> int:
     """Behind the last white space up to `limit`, or `limit` where there is none near."""
-    limit = min(limit, max(1, len(text) - 1))
     for position in range(limit, limit // 2, -1):
         if text[position - 1].isspace():
             return position

@@ -10,14 +10,15 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
-from plait.speech.alignment import Sound
+from plait.speech.pronouncing import Sound
 
-# Symbols misaki passes through that stand for nothing when they come inside a word.
 _LOOKAHEAD = 16
 
 
 class EnglishPronouncer:
     """One accent. Loading takes seconds the first time: the tagger and two dictionaries."""
+
+    spaced = True
 
     def __init__(self, *, british: bool) -> None:
         self._g2p = _make_g2p(british=british)

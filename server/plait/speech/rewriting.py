@@ -16,6 +16,9 @@ from typing import NamedTuple
 Say = Callable[[re.Match[str]], str | None]
 
 
+_HUGGING = frozenset(".,;:!?…)")  # no space before them
+
+
 class Rule(NamedTuple):
     """`say` gives what is said for a match (at most a few words), or None to leave it alone."""
 
@@ -109,6 +112,10 @@ class _ScriptWriter:
             if not self.text or self.text[-1] == " ":
                 return
             char = " "
+        elif char in _HUGGING and self.text and self.text[-1] == " ":
+            self.text.pop()
+            self.starts.pop()
+            self.ends.pop()
         self.text.append(char)
         self.starts.append(start)
         self.ends.append(end)

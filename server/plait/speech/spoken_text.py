@@ -10,32 +10,30 @@ know voices, audio or time; not bounded itself, its caller bounds what it feeds 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
 
-from plait.speech.alignment import Spoken
 from plait.speech.borders import BorderFinder
-from plait.speech.cutting import Cut, Cutter, shorter
-from plait.speech.segment import MAX_PHONEMES, Segment
-
-Speak = Callable[[str], Spoken]
+from plait.speech.cutting import Cut, Cutter
+from plait.speech.reading import Reading
+from plait.speech.rewriting import Script
+from plait.speech.segment import MAX_PHONEMES, Ending, Segment
 
 WINDOW = 2_000  # characters looked at together
-_COMFORTABLE = 230  # phonemes of a segment that is not cut further
-_WANTED = 200
+COMFORTABLE = 230  # phonemes of a segment that is not cut further
+WANTED = 200
 
 
 class SpokenText:
     """`feed` pieces of text, then `finish`; `next_segment` until `done`."""
 
-    def __init__(self, language: str, speak: Speak) -> None:
-        self.language = language
-        self._speak = speak
+    def __init__(self, reading: Reading) -> None:
+        self.language = reading.language
+        self._reading = reading
         self._arrived: deque[str] = deque()
         self._used = 0  # characters of the oldest piece that are in the window already
         self._window = ""
         self._finished = False
-        self._finder = BorderFinder(language)
-        self._cutter = Cutter(language)
+        self._finder = BorderFinder(reading.language)
+        self._cutter = Cutter(reading.language)
 
     def feed(self, text: str) -> None:
         assert not self._finished, "text after finish"
@@ -73,16 +71,34 @@ class SpokenText:
             self._window += "".join(pieces)
 
     def _take(self, cut: Cut) -> Segment:
+        """Pronounce up to `cut`, or up to an earlier one where that is too long."""
         text = self._window[: cut.position]
-        spoken = self._speak(text)
-        while len(spoken.phonemes) > _COMFORTABLE:
-            cut = shorter(text, spoken, _WANTED, self._cutter.borders)
-            if cut.position >= len(text):
-                break
+        while True:
+            script = self._reading.script(text)
+            if len(text) > 1 and self._cutter.too_long_to_say(script.text):
+                limit = _reach(script, len(text))
+            else:
+                spoken = self._reading.sound(text, script)
+                if len(spoken.phonemes) <= COMFORTABLE or len(text) == 1:
+                    break
+                limit = len(text) * WANTED // len(spoken.phonemes)
+            cut = self._cutter.shorter(text, limit)
             text = text[: cut.position]
-            spoken = self._speak(text)
         self._window = self._window[cut.position :]
         self._finder.drop(cut.position)
         self._cutter.drop(cut.position, spoke=bool(spoken.phonemes))
         assert len(spoken.phonemes) <= MAX_PHONEMES, len(spoken.phonemes)
-        return Segment(text, spoken.phonemes, spoken.words, cut.ending)
+        return Segment(text, _rounded_off(spoken.phonemes, cut.ending), spoken.words, cut.ending)
+
+
+def _rounded_off(phonemes: str, ending: Ending) -> str:
+    """A heading or a list item falls like a sentence, though no full stop is written."""
+    unfinished = ending == "sentence" and phonemes and phonemes[-1] not in ".!?…,;:—"
+    return f"{phonemes}." if unfinished else phonemes
+
+
+def _reach(script: Script, length: int) -> int:
+    """How much of a source of `length` characters a comfortable part of its script covers."""
+    share = length * WANTED // len(script.text)
+    start = script.starts[min(WANTED, len(script.text) - 1)]
+    return start if start > share // 2 else share  # one rewrite may cover all of the source
