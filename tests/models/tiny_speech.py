@@ -10,9 +10,11 @@ from __future__ import annotations
 import hashlib
 import io
 import os
+import socket
 import sys
 import tarfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -144,3 +146,19 @@ def only_registry(directory: Path, patch: pytest.MonkeyPatch) -> Path:
     write_npm(programs, registry)
     patch.setenv("PATH", f"{programs}{os.pathsep}{os.environ['PATH']}")
     return registry
+
+
+def unfinished(tmp_path: Path) -> list[str]:
+    """What a pull must not leave behind."""
+    models = tmp_path / "home" / "models"
+    return sorted(path.name for path in models.glob("*") if path.name != ".locks")
+
+
+@contextmanager
+def npm_that_waits(monkeypatch: pytest.MonkeyPatch) -> Iterator[socket.socket]:
+    """npm runs until the other end of the connection it makes to this socket is closed."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(30)
+        monkeypatch.setenv("PLAIT_TEST_NPM_PORT", str(server.getsockname()[1]))
+        yield server
+        monkeypatch.delenv("PLAIT_TEST_NPM_PORT")

@@ -119,19 +119,23 @@ def _running(download: Download) -> Iterator[subprocess.Popen[bytes]]:
 def _wheel_bytes(directory: Path) -> int:
     """Each wheel counts once, although pip moves it from a scratch directory when complete."""
     sizes: dict[str, int] = {}
-    for path in directory.rglob("*.whl"):
-        with suppress(FileNotFoundError):  # moved meanwhile
-            sizes[path.name] = max(sizes.get(path.name, 0), path.stat().st_size)
+    for name, size in _files(directory):
+        if name.endswith(".whl"):
+            sizes[name] = max(sizes.get(name, 0), size)
     return sum(sizes.values())
 
 
 def _largest_file_bytes(directory: Path) -> int:
     """npm streams the tarball into its cache under a name of its own, then writes it out."""
-    largest = 0
-    for path in directory.rglob("*"):
-        with suppress(FileNotFoundError):
-            largest = max(largest, path.stat().st_size)
-    return largest
+    return max((size for _, size in _files(directory)), default=0)
+
+
+def _files(directory: Path) -> Iterator[tuple[str, int]]:
+    """Names and sizes of files below, while a program moves and removes them and their folders."""
+    for folder, _, names in os.walk(directory):  # unlike rglob it passes over what is gone
+        for name in names:
+            with suppress(FileNotFoundError):
+                yield name, os.stat(os.path.join(folder, name)).st_size
 
 
 def _npm(starter: Starter) -> str:

@@ -18,7 +18,6 @@ import shutil
 import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 from platformdirs import user_cache_dir
@@ -32,56 +31,12 @@ from plait.models.catalogue import (
     LocalModel,
     Source,
     Starter,
-    quantization,
     resolve,
 )
 from plait.models.errors import StoreError, UnknownModel, UnsupportedModel, disk_errors, disk_full
 from plait.models.forms import CONVERTERS, METHOD_OF, Converter, Engine as Engine
+from plait.models.installed import InstalledModel as InstalledModel, installed_model
 from plait.models.manifest import Manifest, describe, read_manifest
-
-
-@dataclass(frozen=True, slots=True)
-class InstalledModel:
-    """What an engine needs to load a model. `forms` has a path by engine: a GGUF file, or a
-    directory. `context_limit` in tokens, 0 for a model that does not chat. `voices_dir` holds
-    <voice>.bin for each of `voice_names`, raw float32 [510, 256]; None for a model that does not
-    speak. `size_bytes` of all forms; `quantization` of the GGUF as its file name has it, or empty.
-    """
-
-    name: str
-    method: str
-    directory: Path
-    forms: Mapping[str, Path]
-    context_limit: int
-    licence: str
-    size_bytes: int
-    quantization: str
-    tokenizer_file: Path | None
-    voices_dir: Path | None
-    voice_names: tuple[str, ...]
-
-    def form(self, engine: str) -> Path | None:
-        """What that engine loads, if it is there."""
-        return self.forms.get(engine)
-
-    @property
-    def gguf(self) -> Path | None:
-        return self.form("llamacpp")
-
-    @property
-    def mlx(self) -> Path | None:
-        return self.form("mlx")
-
-    @property
-    def tokenizer(self) -> Path:
-        """A chat model's tokenizer.json, with tokenizer_config.json beside it."""
-        assert self.tokenizer_file is not None, f"{self.name} does not chat"
-        return self.tokenizer_file
-
-    @property
-    def form_labels(self) -> tuple[str, ...]:
-        """For people: `gguf Q4_1`, `mlx`, `onnx`, `torch`."""
-        return tuple(forms.label(engine, self.quantization) for engine in self.forms)
 
 
 def default_root() -> Path:
@@ -126,12 +81,12 @@ class ModelStore:
 
     def installed(self) -> list[InstalledModel]:
         """Every complete model of the store, by name."""
-        found = (_installed(directory, manifest) for directory, manifest in self._manifests())
+        found = (installed_model(directory, manifest) for directory, manifest in self._manifests())
         return sorted((model for model in found if model), key=lambda model: model.name)
 
     def find(self, name: str) -> InstalledModel | None:
         """The complete model of that short or configured name, if it is installed."""
-        found = (_installed(directory, manifest) for directory, manifest in self._named(name))
+        found = (installed_model(directory, manifest) for directory, manifest in self._named(name))
         return next(filter(None, found), None)
 
     def verify(self, name: str, progress: Progress = silent) -> InstalledModel:
@@ -139,7 +94,7 @@ class ModelStore:
         pull = f"Run `{program_name()} models pull {name}`." if name in self._starters else None
         directory, manifest = self._find(name, pull)
         manifest.check_hashes(directory, lambda percent: progress("verify", percent))
-        model = _installed(directory, manifest)
+        model = installed_model(directory, manifest)
         assert model is not None, "every byte is there"
         return model
 
@@ -176,7 +131,7 @@ class ModelStore:
     def _ready(self, source: Source, engine: Engine) -> InstalledModel | None:
         directory = self._models / source.directory_name
         manifest = read_manifest(directory)
-        model = None if manifest is None else _installed(directory, manifest)
+        model = None if manifest is None else installed_model(directory, manifest)
         return model if model is not None and model.form(engine) is not None else None
 
     def _install(self, name: str, source: Source, engine: Engine, progress: Progress) -> None:
@@ -282,31 +237,6 @@ def _staging_prefix(directory_name: str) -> str:
 def _usable(directory: Path) -> Manifest | None:
     manifest = read_manifest(directory)
     return None if manifest is None else manifest.usable(directory)
-
-
-def _installed(directory: Path, manifest: Manifest) -> InstalledModel | None:
-    """None when the model is incomplete, or has no form that this version loads."""
-    usable = manifest.usable(directory)
-    if usable is None:
-        return None
-    current = {
-        engine: directory / path
-        for engine, path in usable.forms.items()
-        if forms.is_current(engine, path)
-    }
-    return InstalledModel(
-        name=usable.name,
-        method=usable.method,
-        directory=directory,
-        forms=current,
-        context_limit=usable.context_limit,
-        licence=usable.licence,
-        size_bytes=sum(entry.bytes for entry in usable.files),
-        quantization=quantization(usable.source),
-        tokenizer_file=None if usable.tokenizer is None else directory / usable.tokenizer,
-        voices_dir=None if usable.voices is None else directory / usable.voices,
-        voice_names=usable.voice_names,
-    )
 
 
 def _require_possible(source: Source, engine: Engine) -> None:
