@@ -10,8 +10,9 @@ import json
 import re
 import time
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from plait.engines.base import (
 )
 from plait.engines.kokoro import KokoroEngine
 from plait.engines.kokoro_model import Floats, Interrupted
+from plait.engines.kokoro_thread import WindowThread
 from plait.engines.kokoro_voices import PACK_SHAPE, KokoroVoices
 from plait.errors import InvalidRequest
 from plait.speech.segment import Ending, Segment, Word
@@ -68,10 +70,13 @@ class ToyModel:
 class ToyUtterance:
     held_bytes = HELD_BYTES
 
-    def __init__(self, model: ToyModel, pcm: NDArray[np.int16], windows: list[int]) -> None:
+    def __init__(
+        self, model: ToyModel, pcm: NDArray[np.int16], windows: list[int], *, fails: bool
+    ) -> None:
         self._model = model
         self._pcm = pcm
         self._windows = windows
+        self._fails = fails
         self._begin = 0
         self.samples = len(pcm)
         self.symbol_samples = np.arange(0, len(pcm) + 1, SYMBOL_SAMPLES, dtype=np.int64)
@@ -84,6 +89,8 @@ class ToyUtterance:
         if self.done:
             return None
         self._model.compute()
+        if self._fails:
+            raise MemoryError
         size = self._windows.pop(0) if len(self._windows) > 1 else self._windows[0]
         begin, self._begin = self._begin, min(self._begin + size, self.samples)
         return self._pcm[begin : self._begin]
@@ -97,13 +104,11 @@ class ToySynthesizer:
         self.windows = windows
 
     def begin(self, phonemes: str, pack: Floats, speed: float, seed: int) -> ToyUtterance:
-        self.model.compute()
-        if OUT_OF_MEMORY in phonemes:
-            raise MemoryError
         count = len(phonemes) * SYMBOL_SAMPLES
         step = 0.01 * (1 + float(pack[0, 0])) * speed
         pcm = (10_000 * np.sin(step * np.arange(count) + seed)).astype(np.int16)
-        return ToyUtterance(self.model, pcm, list(self.windows))
+        fails = OUT_OF_MEMORY in phonemes
+        return ToyUtterance(self.model, pcm, list(self.windows), fails=fails)
 
 
 class ToyText:
@@ -141,6 +146,40 @@ def _words(text: str) -> list[Word]:
         words.append(Word(match, first, first + len(match)))
         first += len(match)
     return words
+
+
+class NoThread:
+    """Computes a window at once, so that a step is a unit of work."""
+
+    def __init__(self) -> None:
+        self._take: Callable[[], NDArray[np.int16] | None] | None = None
+
+    def submit(self, call: Callable[[], NDArray[np.int16] | None]) -> None:
+        assert self._take is None
+        try:
+            pcm = call()
+        except Exception as error:  # noqa: BLE001 - raised by take
+            self._take = partial(_throw, error)
+        else:
+            self._take = lambda: pcm
+
+    def wait(self, seconds: float) -> bool:
+        return True
+
+    def wake(self) -> None:
+        """Nobody waits."""
+
+    def take(self) -> NDArray[np.int16] | None:
+        take, self._take = self._take, None
+        assert take is not None
+        return take()
+
+    def close(self) -> None:
+        assert self._take is None
+
+
+def _throw(error: Exception) -> NoReturn:
+    raise error
 
 
 class ToyFrontEnd:
@@ -261,9 +300,14 @@ def write_voices(directory: Path, *names: str) -> KokoroVoices:
     return KokoroVoices(directory)
 
 
-def make_rig(directory: Path, synthesizer: ToySynthesizer, *, slots: int = 4) -> SpeechRig:
-    """On an empty directory, for the voices."""
+def make_rig(
+    directory: Path, synthesizer: ToySynthesizer, thread: WindowThread | None = None
+) -> SpeechRig:
+    """On an empty directory, for the voices. Close the engine if you give it a real thread."""
     flags = Flags()
-    spec = LoadSpec("kokoro-onnx", "toy", slots=slots, context_tokens=0, max_tokens=0)
+    spec = LoadSpec("kokoro-onnx", "toy", slots=4, context_tokens=0, max_tokens=0)
     voices = write_voices(directory)
-    return SpeechRig(KokoroEngine(spec, flags, synthesizer, ToyFrontEnd(), voices), flags)
+    engine = KokoroEngine(
+        spec, flags, synthesizer, ToyFrontEnd(), voices, thread=thread or NoThread()
+    )
+    return SpeechRig(engine, flags)

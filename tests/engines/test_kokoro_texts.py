@@ -11,7 +11,7 @@ from plait.engines.kokoro import KokoroEngine
 from plait.errors import EmptyText
 from plait.speech.front import FrontEnd
 
-from .kokoro_rig import Flags, SpeechRig, ToySynthesizer, write_voices
+from .kokoro_rig import Flags, NoThread, SpeechRig, ToySynthesizer, write_voices
 
 pytestmark = [
     pytest.mark.model,
@@ -31,7 +31,8 @@ def rig(tmp_path: Path, front_end: FrontEnd) -> SpeechRig:
     flags = Flags()
     spec = LoadSpec("kokoro-onnx", "toy", slots=4, context_tokens=0, max_tokens=0)
     voices = write_voices(tmp_path)
-    engine = KokoroEngine(spec, flags, ToySynthesizer((0, 0, 48_000)), front_end, voices)
+    synthesizer = ToySynthesizer((0, 0, 48_000))
+    engine = KokoroEngine(spec, flags, synthesizer, front_end, voices, thread=NoThread())
     return SpeechRig(engine, flags)
 
 

@@ -1,21 +1,18 @@
 """Speech on Kokoro: the `Engine` around a synthesizer, a front end and the voices.
 
 A step is one unit of work of one job (see `kokoro_jobs`), whose turn it is (see `kokoro_turns`).
-A cancel cuts the unit of its own job short, and no other: a unit that was cut by mistake is done
-again and gives the same samples. The same request gives the same bytes, alone or beside others.
-What one job's text, phonemes or memory break is that job's failure. Used by both backends; knows
-neither, and no sockets, streams or scheduling.
+Windows are computed in a thread of their own, one at a time, so a cancel of any other job is
+released at once; the cancel of the job itself cuts its window short, and no other: a window that
+was cut by mistake is computed again and gives the same samples. The same request gives the same
+bytes, alone or beside others. What one job's text, phonemes or memory break is that job's failure.
+Used by both backends; knows neither, and no sockets, streams or scheduling.
 """
 
 from __future__ import annotations
 
-import sys
 import time
-import traceback
 from collections.abc import Callable
 from typing import Protocol
-
-import msgspec
 
 from plait.engines.base import (
     CancelFlags,
@@ -31,24 +28,20 @@ from plait.engines.base import (
     Released,
     Stats,
 )
-from plait.engines.kokoro_jobs import SpeechJob, SpokenText, Synthesizer
+from plait.engines.kokoro_faults import failure_of, nothing_to_speak, read_params
+from plait.engines.kokoro_jobs import SpeechJob, SpokenText, Synthesizer, Work
 from plait.engines.kokoro_model import SAMPLE_RATE, Interrupted, KokoroModel
+from plait.engines.kokoro_thread import ComputingThread, WindowThread
 from plait.engines.kokoro_turns import Turns
 from plait.engines.kokoro_voices import KokoroVoices
-from plait.errors import (
-    EmptyText,
-    GenerationFailed,
-    InvalidRequest,
-    OutOfMemory,
-    PlaitError,
-    UnsupportedMethod,
-)
+from plait.errors import InvalidRequest, UnsupportedMethod
 from plait.speech.voices import voice_language
 from plait.wire.messages import Format
-from plait.wire.params import SynthesizeParams
 
 # How far `prepare` reads to find something to speak; the rest is read in turns.
 PREPARE_CHARACTERS = 500
+# How long a step waits for a window at most, if no command comes.
+SLICE_SECONDS = 0.05
 # A bound: the longest utterance (500 phonemes at half speed, 72 s) holds 24 MB while it begins.
 JOB_BYTES = 32 * 1024 * 1024
 # Paused streams keep their memory and yield their slot, so there is room for more than the slots.
@@ -76,6 +69,7 @@ class KokoroEngine:
         front_end: FrontEnd,
         voices: KokoroVoices,
         *,
+        thread: WindowThread | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._spec = spec
@@ -88,7 +82,10 @@ class KokoroEngine:
         self._jobs: dict[int, SpeechJob] = {}
         self._turns: Turns[SpeechJob] = Turns()
         self._events: list[Event] = []
-        self._computing: int | None = None  # also read by the command reader thread
+        self._thread = ComputingThread() if thread is None else thread
+        # Whose window is under way; also read by the command reader thread.
+        self._computing: SpeechJob | None = None
+        self._dry = False  # it was dry when it took its turn
 
     @property
     def info(self) -> EngineInfo:
@@ -117,7 +114,7 @@ class KokoroEngine:
             raise UnsupportedMethod(
                 f"Model '{self._spec.model}' does synthesize, not '{job.method}'."
             )
-        params = _read_params(job)
+        params = read_params(job)
         voice = self._voices.names[0] if params.voice is None else params.voice
         pack = self._voices.pack(voice)
         language = params.language or voice_language(self._voices.first_of(voice))
@@ -141,9 +138,9 @@ class KokoroEngine:
         try:
             speakable = entry.look_ahead(PREPARE_CHARACTERS)
         except Exception as error:  # noqa: BLE001 - the front end's libraries raise anything
-            raise _failure_of(entry, error) from None
+            raise failure_of(entry.id, error) from None
         if not speakable:
-            raise _nothing_to_speak()
+            raise nothing_to_speak()
 
     def start(self, job: int) -> None:
         entry = self._jobs[job]
@@ -181,13 +178,16 @@ class KokoroEngine:
         entry = self._jobs.get(job)
         if entry is None:
             return
-        if entry.started:
-            self._release(entry)
-        else:
+        if not entry.started:
             del self._jobs[job]
+        elif entry is self._computing:
+            entry.leaving = True
+            self._model.interrupt()
+        else:
+            self._release(entry)
 
     def _release(self, entry: SpeechJob) -> None:
-        """Nothing of it is computed outside of `step`, so it is over at once."""
+        """Called when nothing is computed for it any more."""
         del self._jobs[entry.id]
         self._turns.leave(entry)
         self._events.append(Released(entry.id, self._clock(), 0, entry.usage))
@@ -195,58 +195,81 @@ class KokoroEngine:
     # --- computing -----------------------------------------------------------------------------
 
     def interrupt(self) -> None:
-        """From the command reader thread. Only a job whose own cancel has come is cut short."""
-        job = self._computing
-        if job is not None and self._flags.stamp(job) is not None:
-            # If its unit has just ended, the next one is cut instead, and done again.
+        """From the command reader thread. Only a window of a job that is cancelled is cut short;
+        any other goes on while the command is answered."""
+        entry = self._computing
+        if entry is not None and self._flags.stamp(entry.id) is not None:
+            # If its window has just ended, the next one is cut instead, and computed again.
             self._model.interrupt()
+        self._thread.wake()
 
     def step(self) -> list[Event]:
-        """One unit of work of one job; releases go out before anything is computed."""
-        if not self._events:
-            entry = self._turns.choose()
-            if entry is not None:
-                self._advance(entry)
+        """One unit of work of one job, or a slice of it; releases go out before anything else."""
+        if not self._events and self._computing is None:
+            self._take_turn()
+        if not self._events and self._computing is not None and self._thread.wait(SLICE_SECONDS):
+            self._take_window(self._computing)
         events, self._events = self._events, []
         return events
 
-    def _advance(self, entry: SpeechJob) -> None:
-        dry = entry.dry
-        self._computing = entry.id
-        try:
+    def _take_turn(self) -> None:
+        entry = self._turns.choose()
+        if entry is None:
+            return
+        self._dry = entry.dry
+        if entry.work is Work.WINDOW:
+            self._computing = entry
             # Asked after `_computing` is set: a cancel is seen here, or it sees what it must cut.
             if self._flags.stamp(entry.id) is None:
-                self._events += entry.advance()
-                self._turns.took(entry, dry=dry)
+                self._thread.submit(entry.window)
+                return
+            self._computing = None
+        elif self._flags.stamp(entry.id) is None:
+            self._do(entry, entry.advance)
+        self._settle(entry)
+
+    def _take_window(self, entry: SpeechJob) -> None:
+        self._computing = None
+        # What comes after a cancel's flag is counted as wasted; of one that left without, dropped.
+        wanted = not entry.leaving or self._flags.stamp(entry.id) is not None
+
+        def take() -> list[Event]:
+            pcm = self._thread.take()
+            return entry.take_window(pcm) if wanted else []
+
+        self._do(entry, take)
+        self._settle(entry)
+
+    def _do(self, entry: SpeechJob, unit: Callable[[], list[Event]]) -> None:
+        try:
+            self._events += unit()
+            self._turns.took(entry, dry=self._dry)
         except Interrupted:
             self._model.rearm()
         except Exception as error:  # noqa: BLE001 - whatever breaks ends this job, not the worker
             self._fail(entry, error)
-        finally:
-            self._computing = None
-        self._settle(entry)
 
     def _settle(self, entry: SpeechJob) -> None:
         """End the job if its cancel has come or its text is over."""
         if entry.id not in self._jobs:
             return
-        if self._flags.stamp(entry.id) is not None:
+        if entry.leaving or self._flags.stamp(entry.id) is not None:
             self._release(entry)
         elif entry.ended and not entry.fed and entry.silent:
-            self._fail(entry, _nothing_to_speak())
+            self._fail(entry, nothing_to_speak())
         elif entry.ended:
             self._events.append(Finished(entry.id, "stop", entry.usage))
             self._release(entry)
 
     def _fail(self, entry: SpeechJob, error: Exception) -> None:
-        fault = Fault.of(_failure_of(entry, error))
-        if self._flags.stamp(entry.id) is None:
+        fault = Fault.of(failure_of(entry.id, error))
+        if not entry.leaving and self._flags.stamp(entry.id) is None:
             self._events.append(Failed(entry.id, fault, entry.usage))
         self._release(entry)
 
     @property
     def idle(self) -> bool:
-        return not self._events and not self._turns.any_work
+        return not self._events and self._computing is None and not self._turns.any_work
 
     def stats(self) -> Stats:
         held = sum(job.held_bytes for job in self._jobs.values())
@@ -257,33 +280,6 @@ class KokoroEngine:
 
     def close(self) -> None:
         self._jobs.clear()
+        self._model.interrupt()
+        self._thread.close()
         self._model.close()
-
-
-def _read_params(job: Prepare) -> SynthesizeParams:
-    try:
-        return msgspec.convert(job.params, SynthesizeParams)
-    except msgspec.ValidationError as error:
-        raise InvalidRequest(f"{error}. Correct it and send it again.") from None
-
-
-def _nothing_to_speak() -> EmptyText:
-    return EmptyText("The text has nothing that can be spoken; send words.", param="text")
-
-
-def _failure_of(entry: SpeechJob, error: Exception) -> PlaitError:
-    """What the peer is told. The message of what is not ours may quote text, so it is not logged.
-
-    Inference libraries report exhausted memory in words only.
-    """
-    if isinstance(error, PlaitError):
-        return error
-    sys.stderr.write(f"kokoro: job {entry.id} broke: {type(error).__name__}\n")
-    traceback.print_tb(error.__traceback__)
-    words = str(error).lower()
-    if isinstance(error, MemoryError) or "allocat" in words or "out of memory" in words:
-        return OutOfMemory(
-            "The engine ran out of memory for this speech; send less or try again later.",
-            retry_after_ms=1000,
-        )
-    return GenerationFailed("The model could not speak this text; change the text or the voice.")

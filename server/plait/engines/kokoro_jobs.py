@@ -28,7 +28,7 @@ SILENCE: Samples = np.zeros(0, np.int16)
 
 
 class Utterance(Protocol):
-    """A segment being spoken; its times are known before its audio."""
+    """A segment being spoken; its times are known before its first audio."""
 
     @property
     def samples(self) -> int:
@@ -55,7 +55,7 @@ class Utterance(Protocol):
 
 class Synthesizer(Protocol):
     def begin(self, phonemes: str, pack: Floats, speed: float, seed: int) -> Utterance:
-        """`pack` [510, 256]: a voice's styles by length. Raises Interrupted."""
+        """`pack` [510, 256]: a voice's styles by length. Returns at once: windows are the work."""
 
 
 class SpokenText(Protocol):
@@ -99,6 +99,7 @@ class SpeechJob:
         self.started = False
         self.paused = False
         self.input_ended = False
+        self.leaving = False  # it is over, but for the window under way
         self.turn_over = False  # the last unit of work ended the job's turn
         self.ended = False
         self._clock = clock
@@ -158,7 +159,7 @@ class SpeechJob:
     @property
     def work(self) -> Work | None:
         """The next unit of work, if it may be done now."""
-        if not self.started or self.paused or self.ended:
+        if not self.started or self.paused or self.ended or self.leaving:
             return None
         if self._utterance is not None:
             return Work.WINDOW
@@ -195,16 +196,29 @@ class SpeechJob:
     # --- its work ------------------------------------------------------------------------------
 
     def advance(self) -> list[Event]:
-        """Do one unit of `work`. Raises Interrupted, with no effect, and what the parts raise."""
-        match self.work:
-            case Work.SEGMENT:
-                return self._read_segment()
-            case Work.BEGIN:
-                return self._begin()
-            case Work.WINDOW:
-                return self._compute_window()
-            case None:
-                raise AssertionError("a job without work has no turn")
+        """Do one unit of `work` other than a window. Raises what the front end raises."""
+        return self._read_segment() if self.work is Work.SEGMENT else self._begin()
+
+    @property
+    def window(self) -> Callable[[], Samples | None]:
+        """Computes the next window, in any thread; `take_window` wants what it returns.
+
+        Raises Interrupted, with no effect, and what the model raises.
+        """
+        assert self._utterance is not None
+        return self._utterance.next_window
+
+    def take_window(self, pcm: Samples | None) -> list[Event]:
+        """What to send of a window that was computed."""
+        segment, utterance = self._segment, self._utterance
+        assert segment is not None
+        assert utterance is not None
+        over = pcm is None or utterance.done
+        if pcm is None or not len(pcm):
+            self.turn_over = over
+            return self._speak(SILENCE, utterance, segment) if over else []
+        self.turn_over = True
+        return self._speak(pcm, utterance, segment)
 
     def _read_segment(self) -> list[Event]:
         self._take_input()
@@ -244,18 +258,6 @@ class SpeechJob:
         self._upcoming, self._segment, self._marked = None, segment, False
         self._segments += 1
         return self._take(segment)
-
-    def _compute_window(self) -> list[Event]:
-        segment, utterance = self._segment, self._utterance
-        assert segment is not None
-        assert utterance is not None
-        pcm = utterance.next_window()
-        over = pcm is None or utterance.done
-        if pcm is None or not len(pcm):
-            self.turn_over = over
-            return self._speak(SILENCE, utterance, segment) if over else []
-        self.turn_over = True
-        return self._speak(pcm, utterance, segment)
 
     def _speak(self, pcm: Samples, utterance: Utterance, segment: Segment) -> list[Event]:
         events: list[Event] = []
