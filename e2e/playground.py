@@ -77,8 +77,23 @@ class Playground:
     def card(self, index: int) -> Card:
         return Card(self.cards.nth(index))
 
+    def speak(self, text: str) -> Stage:
+        """On the Speak panel, by keyboard."""
+        if self.page.get_by_role("heading", name="Speak", exact=True).is_hidden():
+            self.show_panel("Speak")
+        self.test_id("speech-input").fill(text)
+        self.test_id("speech-input").press("Control+Enter")
+        return self.stage
+
+    @property
+    def stage(self) -> Stage:
+        return Stage(self.test_id("stage"))
+
     def show_panel(self, name: str) -> None:
         self.page.get_by_role("navigation").get_by_role("button", name=name).click()
+
+    def filter_wire(self, stream_id: int) -> None:
+        self.page.get_by_label("Stream", exact=True).select_option(f"Stream {stream_id}")
 
     def wire_types(self) -> list[str]:
         """Types of the frames in view, oldest first."""
@@ -120,3 +135,34 @@ class Card:
 
     def read(self) -> str:
         return self.text.text_content() or ""
+
+
+class Stage:
+    """The speech of the Speak panel."""
+
+    def __init__(self, root: Locator) -> None:
+        self.root = root
+        self.text = root.get_by_test_id("speech-text")
+        self.stop = root.get_by_test_id("stop-speech")
+        self.receipt = root.get_by_test_id("speech-receipt")
+        self.save = root.get_by_test_id("save-wav")
+        self.again = root.get_by_test_id("speak-again")
+
+    @property
+    def stream_id(self) -> int:
+        return int(self.root.get_attribute("data-stream-id") or 0)
+
+    def wait_state(self, state: str) -> Stage:
+        expect(self.root).to_have_attribute("data-state", state, timeout=GENEROUS_MS)
+        return self
+
+    def wait_playback(self, state: str) -> Stage:
+        expect(self.root).to_have_attribute("data-playback", state, timeout=GENEROUS_MS)
+        return self
+
+    def wait_heard(self, seconds: int = 0) -> Stage:
+        """Until some of it, or so many whole seconds, came out of the speaker: `0:01.2 / …`."""
+        later = "|".join(f"{second:02}" for second in range(max(1, seconds), 60))
+        pattern = rf"0:(?:{later})\.\d" if seconds else rf"0:(?:00\.[1-9]|(?:{later})\.\d)"
+        expect(self.root).to_contain_text(re.compile(pattern), timeout=GENEROUS_MS)
+        return self

@@ -19,6 +19,8 @@ def test_keys_switch_panels_and_list_themselves(playground: Playground) -> None:
     playground.composer.blur()
 
     page.keyboard.press("2")
+    expect(page.get_by_role("heading", name="Speak")).to_be_visible()
+    page.keyboard.press("3")
     expect(page.get_by_role("heading", name="Monitor")).to_be_visible()
     page.keyboard.press("1")
     expect(page.get_by_role("heading", name="Chat")).to_be_visible()
