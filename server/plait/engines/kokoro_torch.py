@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import os
 import threading
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -46,7 +47,9 @@ def _import_libraries() -> None:
     os.environ["HF_HUB_OFFLINE"] = "1"  # before the import: it is read once
     os.environ.setdefault("PYTORCH_ENABLE_MPS_FALLBACK", "1")
     try:
-        import kokoro  # noqa: F401 - slow, so it happens under this phase's name
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of its own dependencies, nothing we could mend
+            import kokoro  # noqa: F401 - slow, so it happens under this phase's name
     except ImportError as error:
         raise ModelLoadFailed(
             "Engine 'kokoro-torch' needs the packages torch and kokoro, which are not usable "

@@ -10,6 +10,7 @@ tenth faster). Imported by the worker only. Does NOT know jobs, voices or window
 from __future__ import annotations
 
 import json
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -132,7 +133,8 @@ def _folded(state: State) -> State:
 def _build(config: dict[str, Any]) -> Any:
     hidden, style = config["hidden_dim"], config["style_dim"]
     net = torch.nn.Module()
-    with torch.device("meta"):
+    with warnings.catch_warnings(), torch.device("meta"):
+        warnings.simplefilter("ignore")  # the package builds on a deprecated form of weight norm
         albert = AlbertConfig(vocab_size=config["n_token"], **config["plbert"])
         net.bert = CustomAlbert(albert)
         net.bert_encoder = torch.nn.Linear(albert.hidden_size, hidden)
