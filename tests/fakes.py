@@ -34,6 +34,7 @@ from plait.engines.base import (
 from plait.errors import EngineCrashed, GenerationFailed
 from plait.scheduling.scheduler import Scheduler
 from plait.sessions.session import SocketClosed
+from plait.wire.codec import decode_binary
 from plait.wire.messages import Format
 
 USAGE = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 0}
@@ -148,6 +149,7 @@ class MemorySocket:
     def __init__(self) -> None:
         self.received: list[dict[str, Any]] = []
         self.binary: list[bytes] = []
+        self.story: list[dict[str, Any]] = []  # both, in order; binary frames as their `item`
         self.closed: tuple[int, str] | None = None
         self._frames: asyncio.Queue[str | bytes | None] = asyncio.Queue()
         self._reading = asyncio.Event()
@@ -168,8 +170,11 @@ class MemorySocket:
             raise SocketClosed
         if isinstance(frame, str):
             self.received.append(msgspec.json.decode(frame))
+            self.story.append(self.received[-1])
         else:
             self.binary.append(frame)
+            header = decode_binary(frame)
+            self.story.append({"type": "item", "id": header.id, "seq": header.seq})
 
     async def close(self, code: int, reason: str) -> None:
         self.closed = (code, reason)

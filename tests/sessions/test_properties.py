@@ -9,10 +9,11 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from tests.fakes import MemorySocket, info
+from tests.fakes import MemorySocket, info, speech_info
 from tests.sessions.rig import Rig, rig
 from tests.virtual_time import run_virtually, settle
 
@@ -26,6 +27,7 @@ steps = st.lists(
             ["open"] * 3
             + ["items", "tick"] * 2
             + ["cancel", "ack", "finish", "fail", "release", "crash", "hang_up", "drain"]
+            + ["feed", "end"]
         ),
         st.integers(0, 5),
         st.integers(0, 7),
@@ -56,8 +58,9 @@ class World:
 
 async def _open(world: World, a: int, b: int) -> None:
     peer = world.peers[a % 2]
-    fields = {"deadline_ms": 150} if b == 7 else {}
-    peer.open(world.next_id, window=WINDOWS[b % 4], **fields)
+    fields: dict[str, Any] = {"deadline_ms": 150} if b == 7 else {}
+    opening = peer.open if world.rig.method == "chat" else peer.speak
+    opening(world.next_id, window=WINDOWS[b % 4], **fields)
     world.opened[world.next_id] = peer
     world.next_id += 1
 
@@ -65,19 +68,39 @@ async def _open(world: World, a: int, b: int) -> None:
 async def _cancel(world: World, a: int, b: int) -> None:
     if world.opened:
         id = max(1, world.next_id - 1 - b)
-        world.opened[id].say({"type": "cancel", "id": id})
+        world.opened[id].say({"type": "cancel", "id": id, "heard_ms": 100 * a})
+
+
+async def _feed(world: World, a: int, b: int) -> None:
+    if world.opened:
+        id = max(1, world.next_id - 1 - b)
+        world.opened[id].feed(id, "x" * (1, 50, 20_000, 0, 3, 60_000)[a])
+        if (job := world.job(a)) is not None:
+            world.rig.engine.consume(job, 50)
+
+
+async def _end(world: World, a: int, b: int) -> None:
+    if world.opened:
+        id = max(1, world.next_id - 1 - b)
+        world.opened[id].end(id)
 
 
 async def _ack(world: World, a: int, b: int) -> None:
     for id, peer in world.opened.items():
-        sent = [m["seq"] for m in peer.of(id) if m["type"] == "item"]
+        sent = [m["seq"] for m in told(peer, id) if m["type"] == "item"]
         if sent:
             peer.say({"type": "ack", "id": id, "seq": sent[-1]})
 
 
 async def _items(world: World, a: int, b: int) -> None:
     if (job := world.job(a)) is not None and not world.rig.engine.running[job]:
-        world.rig.engine.items(job, b)
+        engine = world.rig.engine
+        if world.rig.method == "chat":
+            engine.items(job, b)
+            return
+        engine.mark(job, "One two. ", 0.0, 0.2)
+        for i in range(b):
+            engine.audio(job, 20, at=20 * i)
 
 
 async def _finish(world: World, a: int, b: int) -> None:
@@ -96,7 +119,7 @@ async def _release(world: World, a: int, b: int) -> None:
 
 async def _crash(world: World, a: int, b: int) -> None:
     world.rig.engine.crash()
-    world.rig.scheduler.on_ready(info())
+    world.rig.scheduler.on_ready(info() if world.rig.method == "chat" else speech_info())
 
 
 async def _tick(world: World, a: int, b: int) -> None:
@@ -126,7 +149,14 @@ ACTIONS: dict[str, Callable[[World, int, int], Awaitable[None]]] = {
     "tick": _tick,
     "hang_up": _hang_up,
     "drain": _drain,
+    "feed": _feed,
+    "end": _end,
 }
+
+
+def told(peer: MemorySocket, id: int) -> list[dict[str, Any]]:
+    """All that a peer received of one stream, audio too."""
+    return [message for message in peer.story if message.get("id") == id]
 
 
 def check_stream(messages: list[dict[str, object]]) -> None:
@@ -148,8 +178,8 @@ def check_stream(messages: list[dict[str, object]]) -> None:
         assert messages[-1]["seq"] == len(seqs)
 
 
-async def play(script: list[Step]) -> None:
-    async with rig() as r:
+async def play(script: list[Step], method: str) -> None:
+    async with rig(method=method) as r:
         world = World(r)
         await world.connect(0)
         await world.connect(1)
@@ -164,7 +194,7 @@ async def play(script: list[Step]) -> None:
         await asyncio.sleep(30)
         for peer in world.all_peers:
             for id in {m["id"] for m in peer.received if "id" in m}:
-                check_stream(peer.of(id))
+                check_stream(told(peer, id))
         for id, peer in world.opened.items():
             if peer in alive and peer in world.peers and peer.of(id):
                 assert peer.last(id)["type"] in {*TERMINALS, "rejected"}
@@ -174,7 +204,7 @@ async def play(script: list[Step]) -> None:
         r.assert_nothing_held()
 
 
-@settings(max_examples=150, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(steps)
-def test_no_life_of_streams_leaks_anything_or_ends_twice(script: list[Step]) -> None:
-    run_virtually(lambda: play(script))
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps, st.sampled_from(["chat", "synthesize"]))
+def test_no_life_of_streams_leaks_anything_or_ends_twice(script: list[Step], method: str) -> None:
+    run_virtually(lambda: play(script, method))
