@@ -9,6 +9,7 @@ from hypothesis import given, strategies as st
 from plait.engines.base import (
     Cancel,
     Command,
+    Consumed,
     EngineInfo,
     Event,
     Failed,
@@ -33,6 +34,7 @@ from plait.engines.loop import WorkerLoop
 from plait.engines.mailbox import Mailbox
 from plait.engines.scripted import ScriptedEngine
 from plait.errors import InputOverflow, PlaitError, TemplateError
+from plait.wire.frames import MAX_AUDIO_FRAME_BYTES
 from tests.engines.recording import prepare, scripted_spec
 
 Step = Callable[[], list[Event]]
@@ -286,6 +288,29 @@ def test_bad_input_fails_the_job_once_and_releases_it() -> None:
     assert isinstance(events[1], Failed)
     assert (events[1].fault.code, events[1].usage) == ("input_overflow", {"completion_tokens": 9})
     assert bench.engine.calls.count(("feed", 1)) == 1
+
+
+def test_input_before_the_start_reaches_the_job_and_what_it_took_is_told() -> None:
+    bench = Bench()
+    bench.engine.steps = [bench.step(Consumed(1, 1), released(1))]
+    prepare_it, start_it = open_job(1)
+    bench.put(prepare_it, Feed(1, texts=["x"]), FinishInput(1), start_it)
+
+    events = bench.run()
+
+    names = [name for name, _ in bench.engine.calls]
+    assert names == ["prepare", "feed", "finish_input", "start"]
+    assert [type(event) for event in events] == [Prepared, Consumed, Released]
+
+
+def test_an_audio_frame_longer_than_the_wire_allows_is_the_adapters_bug() -> None:
+    bench = Bench()
+    too_long = Item(1, bytes(MAX_AUDIO_FRAME_BYTES + 2), kind=1)
+    bench.engine.steps = [bench.step(too_long, released(1))]
+    bench.put(*open_job(1))
+
+    with pytest.raises(AssertionError, match="too long"):
+        bench.run()
 
 
 def test_input_for_a_job_that_is_over_is_ignored() -> None:
