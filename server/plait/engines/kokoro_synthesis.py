@@ -9,7 +9,7 @@ A step that raises Interrupted changed nothing. Does NOT know text, voices by na
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Protocol
 
 import numpy as np
@@ -36,10 +36,13 @@ FADE_SAMPLES = 120  # 5 ms
 # Spectra on each side of a window that its samples are made of.
 REACH_SPECTRA = 2
 _NOTHING: Samples = np.zeros(0, np.int16)
+_NO_FLOATS: Floats = np.zeros(0, np.float32)
 
 
 class Norms(Protocol):
-    def predict(self, x: Floats, f0: Floats, style: Floats) -> tuple[Floats, Floats]:
+    def predict(
+        self, x: Floats, f0: Floats, style: Floats, norm_style: Floats
+    ) -> tuple[Floats, Floats]:
         """x [512, T], f0 [T], style [256] -> mean and standard deviation [9216] of what enters
         each AdaIN norm of the generator, over the whole utterance."""
 
@@ -123,7 +126,7 @@ class Utterance:
     def held_bytes(self) -> int:
         """Size of the arrays it keeps."""
         spoken, sounding = self._spoken, self._sounding
-        held = [] if spoken is None or sounding is not None else [spoken.d, spoken.t]
+        held = [] if spoken is None else [spoken.d, spoken.t]
         held += [] if sounding is None else [sounding.x, sounding.affine]
         return sum(array.nbytes for array in held)
 
@@ -134,8 +137,9 @@ class Utterance:
             self._spoken = self._read()
             return _NOTHING
         if self._sounding is None:
-            self._sounding = self._sound(self._spoken)
             spoken = self._spoken
+            self._sounding = self._sound(spoken)
+            self._spoken = replace(spoken, d=_NO_FLOATS, t=_NO_FLOATS)  # they are done with
             self._windows = plan_windows(spoken.first, spoken.last)
             return _NOTHING
         if self.done:
@@ -163,11 +167,12 @@ class Utterance:
 
     def _sound(self, spoken: _Spoken) -> _Sounding:
         x, f0 = self._model.acoustic(spoken.d, spoken.t, self._style)
-        mean, deviation = self._norms.predict(x, f0, self._style)
+        norm_style = self._model.norm_style(self._style)
+        mean, deviation = self._norms.predict(x, f0, self._style, norm_style)
         return _Sounding(
             x,
             HarmonicSource(f0, self._seed),
-            fold_norms(self._model.norm_style(self._style), mean, deviation),
+            fold_norms(norm_style, mean, deviation),
         )
 
     def _compute(self, window: Window, sounding: _Sounding) -> Samples:
