@@ -17,24 +17,18 @@ from typing import ClassVar
 
 import pytest
 
-from plait.models.catalogue import VOICE_BYTES
-
 SCRIPT = """
 import sys
 from pathlib import Path
 from plait.models import ModelStore, StoreError
-from plait.models.catalogue import STARTERS
 seen = []
-def convert(weights, out, progress):
-    (out / "copy").write_bytes(weights.read_bytes())
-store = ModelStore(Path(sys.argv[1]), STARTERS, {"kokoro-onnx": convert})
 try:
-    model = store.ensure(sys.argv[2], sys.argv[3], lambda phase, percent: seen.append(phase))
+    model = ModelStore(Path(sys.argv[1])).ensure(
+        sys.argv[2], sys.argv[3], lambda phase, percent: seen.append(phase))
 except StoreError as error:
     print(type(error).__name__, error)
 else:
-    print(model.name, model.context_limit or model.voice_names, model.form(sys.argv[3]),
-          sorted(set(seen)))
+    print(model.name, model.context_limit, model.form(sys.argv[3]), sorted(set(seen)))
 """
 COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
@@ -77,8 +71,7 @@ class Hub(BaseHTTPRequestHandler):
             siblings = [{"rfilename": name} for name in self.files]
             about = {"id": "org/tiny", "sha": COMMIT, "siblings": siblings, "private": False}
             return json.dumps(about).encode(), "application/json"
-        body = next((body for name, body in self.files.items() if path.endswith(f"/{name}")), None)
-        return body, "application/octet-stream"
+        return self.files.get(path.rsplit("/", 1)[-1]), "application/octet-stream"
 
     def log_message(self, format: str, *args: object) -> None:
         """Keep the test's output quiet."""
@@ -93,22 +86,6 @@ def hub(tiny_gguf: Path) -> Iterator[str]:
         "model.safetensors": b"\0" * 1000,
         "evil.py": b"raise SystemExit",
     }
-    yield from serve_hub()
-
-
-@pytest.fixture
-def speech_hub() -> Iterator[str]:
-    Hub.files = {
-        "onnx/model.onnx": b"whole",
-        "onnx/model_q8.onnx": b"another precision",
-        "voices/af_heart.bin": b"\1" * VOICE_BYTES,
-        "voices/af_heart.pt": b"a pickle",
-        "README.md": b"",
-    }
-    yield from serve_hub()
-
-
-def serve_hub() -> Iterator[str]:
     server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
     thread = threading.Thread(target=server.serve_forever)
     thread.start()
@@ -153,24 +130,6 @@ def test_an_mlx_repository_comes_from_the_hub_without_its_code(tmp_path: Path, h
         "tokenizer.json",
         "model.safetensors",
     }
-
-
-def test_a_model_that_speaks_comes_from_the_hub_with_its_voices(
-    tmp_path: Path, speech_hub: str
-) -> None:
-    said = pull(tmp_path, "hf:org/tiny", "kokoro-onnx", HF_ENDPOINT=speech_hub)
-
-    assert said.startswith("tiny ('af_heart',) ")
-    directory = next((tmp_path / "home" / "models").glob("hf*"))
-    files = {str(path.relative_to(directory)) for path in directory.rglob("*") if path.is_file()}
-    assert files == {"manifest.json", "model.onnx", "voices/af_heart.bin", "onnx-1/copy"}
-
-
-def test_a_repository_that_cannot_speak_says_what_is_missing(tmp_path: Path, hub: str) -> None:
-    said = pull(tmp_path, "hf:org/tiny", "kokoro-onnx", HF_ENDPOINT=hub)
-
-    assert said.startswith("UnsupportedModel hf:org/tiny is no model for synthesize")
-    assert "speech_model = 'kokoro-82m'" in said
 
 
 def test_a_file_the_hub_does_not_have_is_unavailable(tmp_path: Path, hub: str) -> None:

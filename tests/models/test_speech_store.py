@@ -241,6 +241,14 @@ def test_a_single_file_cannot_speak(speech_store: ModelStore, tmp_path: Path) ->
         speech_store.ensure(str(own / "model.onnx"), "kokoro-onnx")
 
 
+@pytest.mark.parametrize("name", ["hf:org/name", "hf:org/name/file.gguf"])
+def test_the_hub_is_refused_for_speech_before_anything_is_fetched(
+    speech_store: ModelStore, name: str
+) -> None:
+    with pytest.raises(UnsupportedModel, match=f"{name} .*hub.*speech_model = 'kokoro-82m'"):
+        speech_store.ensure(name, "kokoro-torch")
+
+
 def test_weights_that_cannot_be_converted_leave_nothing(tmp_path: Path, speaker: Starter) -> None:
     def refuse(weights: Path, out: Path, progress: Percent) -> None:
         raise ModelDamaged("It is not Kokoro.", "Take another.")

@@ -1,4 +1,4 @@
-"""Fetches models from the Hugging Face hub: one GGUF file, or some files of a repository.
+"""Fetches models from the Hugging Face hub: one GGUF file, or an MLX repository.
 
 Downloads go through huggingface_hub and its own cache, so an interrupted big download resumes, and
 the user's token, endpoint and offline settings hold. Does NOT know: the store, conversion.
@@ -18,9 +18,7 @@ from plait.models.errors import SourceUnavailable
 Progress = Callable[[str, float], None]
 
 # Everything an mlx-lm model directory may need, and no code.
-MLX_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
-# A Kokoro repository in the layout of the ONNX exports; single files, not all nine precisions.
-SPEECH_FILES = ["onnx/model.onnx", "model.onnx", "voices/*.bin"]
+_MLX_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
 
 
 def fetch_file(model: HubModel, progress: Progress) -> Path:
@@ -34,16 +32,15 @@ def fetch_file(model: HubModel, progress: Progress) -> Path:
         )
 
 
-def fetch_repository(model: HubModel, files: list[str], progress: Progress) -> Path:
-    """The repository's snapshot directory with the files of those patterns, in the hub's cache.
-    Raises SourceUnavailable."""
+def fetch_repository(model: HubModel, progress: Progress) -> Path:
+    """The MLX repository's snapshot directory, in the hub's cache. Raises SourceUnavailable."""
     from huggingface_hub import snapshot_download
 
     with _hub_errors(model):
         return Path(
             snapshot_download(
                 model.repository,
-                allow_patterns=files,
+                allow_patterns=_MLX_FILES,
                 tqdm_class=_progress_bar(progress),
             )
         )
@@ -73,8 +70,8 @@ def _hub_errors(model: HubModel) -> Iterator[None]:
         raise _unavailable(
             model,
             f"the hub cannot be reached ({type(error).__name__})",
-            "Check the network (HF_HUB_OFFLINE and HF_ENDPOINT too), or use a starter model:"
-            " chat_model = 'smollm2-135m-instruct', speech_model = 'kokoro-82m'.",
+            "Check the network (HF_HUB_OFFLINE and HF_ENDPOINT too), or use the starter model:"
+            " chat_model = 'smollm2-135m-instruct'.",
         ) from error
 
 

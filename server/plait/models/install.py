@@ -34,15 +34,15 @@ def fetch(
             gguf = directory / GGUF_NAME
             fetch_starter(source, staging, gguf, directory / "voices", progress)
         case HubModel(file=None):
-            snapshot = hub.fetch_repository(source, hub.MLX_FILES, progress)
+            snapshot = hub.fetch_repository(source, progress)
             mlx = directory / "mlx"
             mlx.mkdir()
             for file in sorted(p for p in snapshot.rglob("*") if p.is_file()):
-                link(file, mlx / file.relative_to(snapshot))
+                _link(file, mlx / file.relative_to(snapshot))
             return _from_mlx(configured, source, directory, mlx)
         case HubModel():
             gguf = directory / GGUF_NAME
-            link(hub.fetch_file(source, progress), gguf)
+            _link(hub.fetch_file(source, progress), gguf)
         case LocalModel(path=path) if path.is_dir():
             return _from_mlx(configured, source, directory, path)
         case LocalModel(path=path):
@@ -108,7 +108,7 @@ def _licence(source: Source, declared: object) -> str:
     return declared if isinstance(declared, str) else UNKNOWN_LICENCE
 
 
-def link(file: Path, target: Path) -> None:
+def _link(file: Path, target: Path) -> None:
     """Share the hub cache's bytes where the file system allows it, else copy."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:

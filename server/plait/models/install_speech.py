@@ -1,8 +1,9 @@
 """A model that speaks comes into its directory: one weight file, model.onnx, and its voices.
 
-Like install, which does the same for chat. A model of the operator's own is read where it is; its
-voices are checked by name and size only, and whether the weights are Kokoro's shows when a form is
-built. Does NOT know: the store's layout, forms made from weights.
+Like install, which does the same for chat. A model of the operator's own is read where it is, so
+that voices can be added to the known weights; they are checked by name and size only, and whether
+the weights are the known ones shows when a form is built.
+Does NOT know: the store's layout, forms made from weights.
 """
 
 from __future__ import annotations
@@ -10,11 +11,10 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from plait.models import hub
 from plait.models.carrier import Progress, fetch_starter
 from plait.models.catalogue import VOICE_BYTES, HubModel, LocalModel, Source, Starter
 from plait.models.errors import ModelDamaged, UnsupportedModel
-from plait.models.install import UNKNOWN_LICENCE, link
+from plait.models.install import UNKNOWN_LICENCE
 from plait.models.manifest import Manifest, describe
 
 WEIGHTS_NAME = "model.onnx"
@@ -32,14 +32,12 @@ def fetch(
     match source:
         case Starter():
             fetch_starter(source, staging, weights, voices, progress)
-        case HubModel(file=None):
-            snapshot = hub.fetch_repository(source, hub.SPEECH_FILES, progress)
-            link(_weights_in(source, snapshot), weights)
-            for file in _voices_in(source, snapshot):
-                link(file, voices / file.name)
         case LocalModel(path=path) if path.is_dir():
             weights, voices = _weights_in(source, path), path / VOICES_NAME
             _voices_in(source, path)
+        case HubModel():
+            # Exports there differ in names and precision; the converters know one of them.
+            raise _not_speech(source, "Plait cannot convert what is on the hub")
         case _:
             raise _not_speech(source, "it is a single file")
     return _describe(configured, source, directory, weights, voices)
@@ -64,10 +62,9 @@ def _describe(
 
 
 def _weights_in(source: Source, root: Path) -> Path:
-    for path in (root / WEIGHTS_NAME, root / "onnx" / WEIGHTS_NAME):
-        if path.is_file():
-            return path
-    raise _not_speech(source, f"it has neither {WEIGHTS_NAME} nor onnx/{WEIGHTS_NAME}")
+    if not (root / WEIGHTS_NAME).is_file():
+        raise _not_speech(source, f"it has no {WEIGHTS_NAME}")
+    return root / WEIGHTS_NAME
 
 
 def _voices_in(source: Source, root: Path) -> list[Path]:
@@ -88,6 +85,6 @@ def _voices_in(source: Source, root: Path) -> list[Path]:
 def _not_speech(source: Source, why: str) -> UnsupportedModel:
     return UnsupportedModel(
         f"{source.description} is no model for synthesize: {why}.",
-        f"Name a directory or an hf:org/name repository with {WEIGHTS_NAME} and {VOICES_NAME}/, or"
-        " set speech_model = 'kokoro-82m'.",
+        f"Set speech_model = 'kokoro-82m', or name a directory with {WEIGHTS_NAME} (the int8 export"
+        f" of Kokoro-82M) and {VOICES_NAME}/.",
     )
