@@ -4,6 +4,12 @@
         async with client.chat(messages=[{"role": "user", "content": "Hi"}]) as stream:
             async for delta in stream:
                 print(delta.content, end="")
+        async with client.synthesize("Hello there.", voice="af_heart") as speech:
+            async for chunk in speech:
+                play(chunk.audio)
+
+What is spoken may still be being written: `client.synthesize(delta.content async for delta in
+stream)`.
 
 Errors are `plait.errors` leaves, plus ConnectionLost and StreamCancelled.
 """

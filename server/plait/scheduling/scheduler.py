@@ -233,9 +233,10 @@ class Scheduler:
     # --- the pump calls in (Turn) ---------------------------------------------------------------
 
     def send_prepare(self, ticket: Ticket) -> None:
-        self.engine.send(ticket.prepare)
-        for command in ticket.early_input:
+        assert ticket.prepare is not None, ticket
+        for command in (ticket.prepare, *ticket.early_input):
             self.engine.send(command)
+        ticket.prepare = None
         ticket.early_input.clear()
 
     def refuse(self, ticket: Ticket, error: PlaitError) -> None:

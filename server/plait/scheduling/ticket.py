@@ -42,7 +42,7 @@ class Ticket:
     owner: str
     batch: bool
     listener: StreamListener
-    prepare: Prepare
+    prepare: Prepare | None  # until it is sent: a text is then the worker's to hold
     submitted: float
     state: TicketState = TicketState.LOADING
     # Input from before the worker knows the job; bounded by the stream's upload credit.
