@@ -1,25 +1,18 @@
 """What a page plays, recorded between its player and the speakers, sample by sample.
 
 The page's own code is untouched: a script installed before it joins a recorder to whatever is
-connected to the destination. Samples are 16-bit integers at the context's rate. Does NOT know
-speech.
+connected to the destination. The recorder's module is a blob, so the browser context must be made
+with `bypass_csp`. Samples are 16-bit integers at the context's rate. Does NOT know speech.
 """
 
 from __future__ import annotations
 
+import base64
+from array import array
 from dataclasses import dataclass
 
 from playwright.sync_api import Page
 
-MODULE_PATH = "/static/playground/e2e-tape.js"
-MODULE = """
-registerProcessor("e2e-tape", class extends AudioWorkletProcessor {
-  process([input]) {
-    if (input[0]) this.port.postMessage({ frame: currentFrame, samples: input[0].slice() });
-    return true;
-  }
-});
-"""
 SCRIPT = """
 (() => {
   const rate = RATE;
@@ -31,10 +24,17 @@ SCRIPT = """
       constructor(options) { super({ ...options, sampleRate: rate }); }
     };
   }
+  const module = `registerProcessor("e2e-tape", class extends AudioWorkletProcessor {
+    process([input]) {
+      if (input[0]) this.port.postMessage({ frame: currentFrame, samples: input[0].slice() });
+      return true;
+    }
+  })`;
+  const recorder = URL.createObjectURL(new Blob([module], { type: "text/javascript" }));
   const load = AudioWorklet.prototype.addModule;
   AudioWorklet.prototype.addModule = async function (url) {
     await load.call(this, url);
-    await load.call(this, "MODULE_PATH");
+    await load.call(this, recorder);
   };
   const connect = AudioNode.prototype.connect;
   AudioNode.prototype.connect = function (target, ...rest) {
@@ -55,8 +55,18 @@ SCRIPT = """
 READ = """
 () => {
   const { blocks, presses, context } = window.tape;
-  const samples = blocks.flatMap((block) => [...block.samples].map((x) => Math.round(x * 32767)));
-  return { rate: context.sampleRate, frames: blocks.map((block) => block.frame), samples, presses };
+  const pcm = new Int16Array(blocks.length * BLOCK);
+  blocks.forEach(({ samples }, n) => {
+    samples.forEach((x, i) => { pcm[n * BLOCK + i] = Math.round(x * 32767); });
+  });
+  const bytes = new Uint8Array(pcm.buffer);
+  let text = "";
+  for (let at = 0; at < bytes.length; at += 8192) {
+    text += String.fromCharCode(...bytes.subarray(at, at + 8192));
+  }
+  const whole = blocks.every(({ frame }, n) => frame === blocks[0].frame + n * BLOCK);
+  const rate = context.sampleRate;
+  return { rate, start: blocks[0].frame, whole, pcm: btoa(text), presses };
 }
 """
 BLOCK = 128
@@ -90,16 +100,13 @@ class Tape:
 
     def __init__(self, page: Page, rate: int | None = None) -> None:
         self._page = page
-        page.route(
-            f"**{MODULE_PATH}",
-            lambda route: route.fulfill(body=MODULE, content_type="text/javascript"),
-        )
-        script = SCRIPT.replace("RATE", str(rate or 0)).replace("MODULE_PATH", MODULE_PATH)
-        page.add_init_script(script)
+        page.add_init_script(SCRIPT.replace("RATE", str(rate or 0)))
+
+    def presses(self) -> int:
+        """How many clicks and keys there were since the first sound."""
+        return int(self._page.evaluate("() => window.tape.presses.length"))
 
     def read(self) -> Recording:
-        taken = self._page.evaluate(READ)
-        frames = taken["frames"]
-        whole = all(after - before == BLOCK for before, after in zip(frames, frames[1:], strict=False))
-        start = frames[0] if frames else 0
-        return Recording(taken["rate"], start, taken["samples"], whole, taken["presses"])
+        taken = self._page.evaluate(READ.replace("BLOCK", str(BLOCK)))
+        samples = list(array("h", base64.b64decode(taken["pcm"])))
+        return Recording(taken["rate"], taken["start"], samples, taken["whole"], taken["presses"])
