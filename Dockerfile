@@ -13,7 +13,6 @@ ENV PIP_NO_CACHE_DIR=1 \
     PIP_DISABLE_PIP_VERSION_CHECK=1 \
     PYTHONUNBUFFERED=1 \
     PLAIT_HOME=/models \
-    npm_config_cache=/tmp/npm \
     PATH=/opt/plait/venv/bin:/opt/plait/bin:/usr/local/bin:/usr/bin:/bin
 
 WORKDIR /opt/plait
