@@ -36,8 +36,7 @@ from plait.scheduling.routing import Models
 from plait.scheduling.scheduler import Scheduler, SchedulerPolicy
 from plait.sessions.session import Session, SessionPolicy
 from plait.sessions.stream import StreamPolicy
-from plait.speech.languages import LANGUAGES, missing
-from plait.speech.voices import voice_language
+from plait.speech.languages import BY_LETTER, LANGUAGES, missing
 from plait.wire.messages import DEFAULT_WINDOW, Limits
 
 PING_SECONDS = 10
@@ -182,7 +181,7 @@ def offer_of(config: Config, spec: LoadSpec, scheduler: Scheduler) -> Offer:
         return Offer(scheduler, SCRIPTED_VOICES, SCRIPTED_LANGUAGES)
     names = sorted(path.stem for path in Path(spec.options["voices"]).glob("*.bin"))
     names.sort(key=lambda name: name != config.speech_voice)
-    spoken = [name for name in names if voice_language(name) in languages]
+    spoken = [name for name in names if BY_LETTER.get(name[:1]) in languages]
     return Offer(scheduler, spoken, languages)
 
 

@@ -52,6 +52,11 @@ def test_a_voice_that_is_not_here_is_refused_with_those_that_are(voice: str) -> 
     assert caught.value.param == "voice"
 
 
+def test_a_model_without_a_voice_refuses_by_voice() -> None:
+    with pytest.raises(VoiceNotFound):
+        offer(()).complete(SynthesizeParams(text="x"))
+
+
 @pytest.mark.parametrize("params", [{"language": "ja"}, {"voice": "jf_alpha"}, {"language": "xx"}])
 def test_a_language_without_pronunciation_is_refused_by_name(params: dict[str, str]) -> None:
     with pytest.raises(InvalidRequest) as caught:

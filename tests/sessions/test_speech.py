@@ -177,6 +177,19 @@ def test_a_running_account_is_kept_and_wasted_is_audio() -> None:
     run_virtually(scenario)
 
 
+def test_the_first_item_is_timed_by_method() -> None:
+    async def scenario() -> None:
+        async with rig(method="synthesize") as r:
+            await speaking(r)
+            await asyncio.sleep(0.25)
+            speak_words(r)
+            name, method = "plait_first_item_seconds", "synthesize"
+            assert r.gauge(f"{name}_count", method=method) == 1
+            assert r.gauge(f"{name}_sum", method=method) == pytest.approx(0.25)
+
+    run_virtually(scenario)
+
+
 def test_a_peers_mistake_ends_with_what_was_counted_so_far() -> None:
     async def scenario() -> None:
         async with rig(method="synthesize") as r:

@@ -37,6 +37,12 @@ class Offer:
         """
         if not isinstance(params, SynthesizeParams):
             return params
+        if not self.voices:
+            raise VoiceNotFound(
+                "voice: no voice that this server can pronounce is installed.",
+                param="voice",
+                data={"voices": []},
+            )
         voice = self.voices[0] if params.voice is None else params.voice
         language = self._language_of(voice)
         if params.language is not None:
