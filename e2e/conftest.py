@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Playwright, sync_playwright
 
 from e2e.playground import Playground
 from tests.live.server import LiveServer, live_server
@@ -43,14 +43,23 @@ def browser_path() -> str:
 
 
 @pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+def launch(playwright: Playwright, *flags: str) -> Browser:
     root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    with sync_playwright() as playwright:
-        launched = playwright.chromium.launch(
-            executable_path=browser_path(), args=[*FLAGS, *root], timeout=60_000
-        )
-        yield launched
-        launched.close()
+    return playwright.chromium.launch(
+        executable_path=browser_path(), args=[*FLAGS, *root, *flags], timeout=60_000
+    )
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    launched = launch(playwright)
+    yield launched
+    launched.close()
 
 
 @pytest.fixture(scope="session")

@@ -19,7 +19,7 @@ def test_keys_switch_panels_and_list_themselves(playground: Playground) -> None:
     playground.composer.blur()
 
     page.keyboard.press("2")
-    expect(page.get_by_role("heading", name="Speak")).to_be_visible()
+    expect(page.get_by_role("heading", name="Speak", exact=True)).to_be_visible()
     page.keyboard.press("3")
     expect(page.get_by_role("heading", name="Monitor")).to_be_visible()
     page.keyboard.press("1")

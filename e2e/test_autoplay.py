@@ -1,0 +1,97 @@
+"""Sound that no gesture asked for, under Chromium's two autoplay policies.
+
+Playwright's own clicks and evaluations count as gestures, so a script in the page presses the
+buttons, and the test looks only after it said so on the console.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from playwright.sync_api import Browser, Playwright, expect
+
+from e2e.conftest import launch
+from e2e.playground import Playground
+from tests.live.server import LiveServer, live_server
+
+PRESS = """
+const press = setInterval(() => {
+  const connected = document.querySelector("[data-testid=connection-state][data-state=open]");
+  if (!connected) return;
+  clearInterval(press);
+  document.querySelector("nav [title^=Speak]").click();
+  document.querySelector("[data-testid=speak-sample]").click();
+  setTimeout(() => console.log("pressed"), 1000);
+}, 20);
+"""
+
+
+@pytest.fixture(scope="module")
+def speaking_server() -> Iterator[LiveServer]:
+    with live_server(speech="scripted") as running:
+        yield running
+
+
+@pytest.fixture
+def browser_with(playwright: Playwright) -> Iterator[Callable[[str], Browser]]:
+    """A browser of its own with this policy."""
+    launched: list[Browser] = []
+
+    def browser_with(policy: str) -> Browser:
+        launched.append(launch(playwright, f"--autoplay-policy={policy}"))
+        return launched[-1]
+
+    yield browser_with
+    for browser in launched:
+        browser.close()
+
+
+def press_without_a_gesture(browser: Browser, url: str) -> Playground:
+    playground = Playground(browser.new_page(), url)
+    playground.page.add_init_script(PRESS)
+    with playground.page.expect_console_message(lambda message: message.text == "pressed"):
+        playground.page.goto(url)
+    return playground
+
+
+def test_blocked_sound_is_said_waits_for_a_gesture_and_then_plays_whole(
+    speaking_server: LiveServer, browser_with: Callable[[str], Browser]
+) -> None:
+    browser = browser_with("document-user-activation-required")
+    playground = press_without_a_gesture(browser, speaking_server.url)
+    stage = playground.stage.wait_playback("blocked")
+    expect(stage.root).to_contain_text("0:00.0")
+    expect(playground.test_id("enable-sound")).to_be_visible()
+
+    playground.test_id("enable-sound").click()
+
+    stage.wait_playback("playing")
+    expect(playground.test_id("enable-sound")).to_be_hidden()
+    stage.wait_state("completed")
+    expect(stage.text.locator(".word:not(.said)")).to_have_count(0)
+    playground.expect_errors("AudioContext was not allowed to start")
+    assert playground.errors == []
+
+
+def test_allowed_sound_needs_no_prompt(
+    speaking_server: LiveServer, browser_with: Callable[[str], Browser]
+) -> None:
+    browser = browser_with("no-user-gesture-required")
+    playground = press_without_a_gesture(browser, speaking_server.url)
+
+    playground.stage.wait_playback("playing").wait_state("completed")
+
+    assert playground.errors == []
+
+
+def test_a_click_on_speak_is_the_gesture(
+    speaking_server: LiveServer, browser_with: Callable[[str], Browser]
+) -> None:
+    browser = browser_with("document-user-activation-required")
+    playground = Playground(browser.new_page(), speaking_server.url).open()
+
+    stage = playground.speak("One two three four five six.")
+
+    stage.wait_playback("playing").wait_state("completed")
+    assert playground.errors == []
