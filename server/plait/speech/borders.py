@@ -57,6 +57,7 @@ class BorderFinder:
     def __init__(self, language: str) -> None:
         self._language = language.partition("-")[0]
         self._scanned = 0
+        self._shown = 0
 
     def scan(self, window: str, *, complete: bool) -> list[Border]:
         """The borders that became certain since the last call, in order.
@@ -64,7 +65,8 @@ class BorderFinder:
         `complete`: no more text will come, so the end of the window is the end of the text (and
         no border).
         """
-        if not complete and (not window or window[-1] in _UNDECIDED or window[-1].isspace()):
+        news, self._shown = window[self._shown :], len(window)
+        if not complete and all(map(_is_undecided, news)):
             return []
         found: list[Border] = []
         for mark in _MARK.finditer(window, self._scanned):
@@ -75,12 +77,20 @@ class BorderFinder:
             kind = self._kind(window, mark)
             if kind is not None:
                 found.append(Border(mark.end(), kind))
-        self._scanned = max(self._scanned, len(window) - 1)
+        self._scanned = self._decided(window)
         return found
+
+    def _decided(self, window: str) -> int:
+        """Up to where nothing that comes can make a mark of what is there."""
+        end = len(window)
+        while end > self._scanned and _is_undecided(window[end - 1]):
+            end -= 1
+        return end
 
     def drop(self, count: int) -> None:
         """The window's first `count` characters are gone."""
         self._scanned = max(0, self._scanned - count)
+        self._shown = max(0, self._shown - count)
 
     def _kind(self, window: str, mark: re.Match[str]) -> Kind | None:
         following = window[mark.end()]
@@ -113,10 +123,14 @@ class BorderFinder:
         """Ask the library, without the quotes and brackets that would make it wait for a pair."""
         context = "".join(" " if char in _OPENERS or char in CLOSERS else char for char in before)
         context = " ".join(context.split()) + " "
-        shown = following if following.isalnum() else "A"
+        shown = f"{following}e" if following.isalnum() else "We"
         context = context.encode("utf-8", "replace").decode()  # it takes no lone surrogates
         starts = sentencex.get_sentence_boundaries(self._language, context + shown)
         return bool(starts) and int(starts[-1]["start_index"]) == len(context)
+
+
+def _is_undecided(char: str) -> bool:
+    return char in _UNDECIDED or char.isspace()
 
 
 def _is_part_of_a_token(before: str) -> bool:

