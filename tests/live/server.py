@@ -43,10 +43,14 @@ class LiveServer:
         )
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
-        self.port = int(self.wait_for_line(r"at http://[^ ]*:(\d+)")[1])
-        self.wait_for_line(r"^(?!.*(scripted-speech|kokoro)).*worker\.ready")
-        if speech != "off":
-            self.wait_for_line(r"(scripted-speech|kokoro).*worker\.ready")
+        try:
+            self.port = int(self.wait_for_line(r"at http://[^ ]*:(\d+)")[1])
+            self.wait_for_line(r"^(?!.*(scripted-speech|kokoro)).*worker\.ready")
+            if speech != "off":
+                self.wait_for_line(r"(scripted-speech|kokoro).*worker\.ready")
+        except BaseException:
+            self.kill()  # or it would outlive the test that never got it
+            raise
 
     @property
     def url(self) -> str:
