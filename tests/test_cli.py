@@ -276,3 +276,28 @@ def test_a_pull_stopped_by_sigterm_leaves_nothing(home: Path) -> None:
             assert process.wait(20) == exits.EXIT_INTERRUPTED
         request.close()
     assert [path.name for path in (home / "models").iterdir()] == [".locks"]
+
+
+def test_speech_that_cannot_be_had_is_said_and_does_not_keep_chat_from_being_served(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PLAIT_SPEECH_ENGINE", "auto")
+    monkeypatch.setenv("PLAIT_SPEECH_MODEL", "./nothing")
+
+    with plait("serve", "--port", "0", "--chat-engine", "scripted") as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline(), process.stdout.readline()]
+        process.kill()
+
+    assert said[0].startswith("Speech is off: There is no model at")
+    assert "Plait serves scripted at http://" in said[1]
+
+
+def test_speech_that_was_asked_for_and_cannot_be_had_exits_with_3(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAIT_SPEECH_MODEL", "./nothing")
+    arguments = ["serve", "--port", "0", "--chat-engine", "scripted"]
+
+    assert cli.main([*arguments, "--speech-engine", "kokoro-onnx"]) == exits.EXIT_MODEL
+    assert "There is no model at" in capsys.readouterr().err

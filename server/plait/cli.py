@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING
 
 from plait import __version__
 from plait.config import Config, ConfigError, load_config
+from plait.config_checks import nearest
 from plait.exits import (
     EXIT_CODES,
     EXIT_FAILED,
@@ -34,6 +35,7 @@ from plait.terminal import fail, say
 
 if TYPE_CHECKING:
     from plait.engines.base import LoadSpec
+    from plait.models import InstalledModel
 
 PULLABLE = ("llamacpp", "mlx", "kokoro-onnx", "kokoro-torch")
 
@@ -217,6 +219,7 @@ def _speech(config: Config) -> list[LoadSpec]:
         return [speech_spec(config, None)]
     if config.speech_engine != "auto":
         model = model_commands.pull_model(config.speech_model, config.speech_engine)
+        _check_voice(config, model)
         return [speech_spec(config, model)]
     engine = best_speech_engine()
     if missing := engine_missing(engine):
@@ -227,7 +230,17 @@ def _speech(config: Config) -> list[LoadSpec]:
     except StoreError as error:
         say(f"Speech is off: {error}")
         return []
+    _check_voice(config, model)
     return [speech_spec(replace(config, speech_engine=engine), model)]
+
+
+def _check_voice(config: Config, model: InstalledModel) -> None:
+    if config.speech_voice not in model.voice_names:
+        hint = nearest(config.speech_voice, model.voice_names)
+        raise ConfigError(
+            f"speech_voice: {model.name} has no voice {config.speech_voice!r}.{hint}",
+            key="speech_voice",
+        )
 
 
 def _models(function: str, parsed: argparse.Namespace) -> int:
