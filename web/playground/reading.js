@@ -43,7 +43,7 @@ export function begunBy(words, seconds) {
 }
 
 export class Reading {
-  /** @type {{ element: HTMLElement, start: number, end: number }[]} */
+  /** Each with the punctuation after it. @type {{ elements: HTMLElement[], start: number, end: number }[]} */
   #words = [];
   #begun = 0;
   /** @type {HTMLElement | null} */
@@ -86,7 +86,8 @@ export class Reading {
     for (const { text, start, end } of piecesOf(mark)) {
       const element = h("span", { class: start === undefined ? "between" : "word" }, text);
       this.restNode.before(element);
-      if (start !== undefined) this.#words.push({ element, start, end: end ?? start });
+      if (start === undefined) this.#words.at(-1)?.elements.push(element);
+      else this.#words.push({ elements: [element], start, end: end ?? start });
     }
     // The marks' texts joined are the text; where a server says otherwise, the marks are what is spoken.
     this.#rest = this.#rest.startsWith(mark.text) ? this.#rest.slice(mark.text.length) : "";
@@ -97,10 +98,10 @@ export class Reading {
   show(seconds, sounding) {
     const begun = begunBy(this.#words, seconds);
     for (; this.#begun < begun; this.#begun += 1) {
-      this.#words[this.#begun]?.element.classList.add("said");
+      for (const { classList } of this.#words[this.#begun]?.elements ?? []) classList.add("said");
     }
     const word = sounding && seconds > 0 ? this.#words[begun - 1] : undefined;
-    const now = word && seconds < word.end + 0.25 ? word.element : null;
+    const now = (word && seconds < word.end + 0.25 && word.elements[0]) || null;
     if (now === this.#now) return;
     this.#now?.classList.remove("now");
     now?.classList.add("now");

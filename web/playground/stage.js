@@ -56,7 +56,7 @@ export class Stage {
       title:
         "Real-time factor: seconds computing per second of audio; below 1 it is faster than it plays",
     });
-    this.gaps = h("span");
+    this.gaps = h("span", { class: "gaps", title: "How often audio was not there in time" });
     this.enable = h(
       "button",
       { type: "button", class: "button primary", "data-testid": "enable-sound" },

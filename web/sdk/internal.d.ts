@@ -196,5 +196,7 @@ export interface PlayoutReport {
   position: number;
   moving: boolean;
   underruns: number;
+  /** What must lie ready before it starts, or starts again. */
+  startSamples: number;
   finished: boolean;
 }

@@ -35,6 +35,7 @@ export class Playback {
   #blocked = false;
   #moving = false;
   #underruns = 0;
+  #startSamples = 0;
   /** All was played, and the last of it is on its way to the ear. */
   #draining = false;
   #over = false;
@@ -164,13 +165,13 @@ export class Playback {
 
   /** What must lie ready before it starts is the player's, not the listener's: else a small window never would. */
   #tellHeard() {
-    const ready = Math.ceil(this.#startSeconds * this.#sampleRate);
-    this.#stream.heardThrough(this.#clock.lastPosition + ready);
+    this.#stream.heardThrough(this.#clock.lastPosition + Math.ceil(this.#startSamples));
   }
 
   /** @param {number} sourceRate */
   #createNode(sourceRate) {
     this.#sampleRate = sourceRate;
+    this.#startSamples = this.#startSeconds * sourceRate;
     const node = new AudioWorkletNode(this.#context, "plait-playout", {
       numberOfInputs: 0,
       outputChannelCount: [1],
@@ -187,6 +188,7 @@ export class Playback {
     if (this.#over) return;
     this.#clock.note(report);
     this.#underruns = report.underruns;
+    this.#startSamples = report.startSamples;
     this.#moving = report.moving;
     this.#tellHeard();
     this.#draining = report.finished;

@@ -16,12 +16,15 @@ const ROLL_OFF = 0.94;
 const FADE_SECONDS = 0.008;
 /** Where samples are missing the last one dies away in this time constant instead of a step. */
 const DECAY_SECONDS = 0.002;
+/** After each shortage it waits for twice as much, up to this: few long gaps are easier to listen to than many. */
+const LONGEST_START_SECONDS = 1;
 const REPORT_SECONDS = 0.02;
 const INAUDIBLE = 1e-4;
 const FIRST_CAPACITY = 2 ** 17;
 
 export class Playout {
   #ratio;
+  #sourceRate;
   #startSamples;
   #half;
   #taps;
@@ -51,6 +54,7 @@ export class Playout {
    */
   constructor(sourceRate, deviceRate, startSeconds) {
     const cutoff = sourceRate === deviceRate ? 1 : ROLL_OFF * Math.min(1, deviceRate / sourceRate);
+    this.#sourceRate = sourceRate;
     this.#ratio = sourceRate / deviceRate;
     this.#half = Math.ceil(HALF_WIDTH / cutoff);
     this.#taps = 2 * this.#half;
@@ -63,6 +67,11 @@ export class Playout {
   /** The source sample that is played next. */
   get position() {
     return this.#total === null ? this.#index : Math.min(this.#index, this.#total);
+  }
+
+  /** What must lie ready before it starts, or starts again. */
+  get startSamples() {
+    return this.#startSamples;
   }
 
   /** @param {Int16Array} samples */
@@ -125,6 +134,8 @@ export class Playout {
     if (this.#total === null) {
       if (this.#index + this.#half < this.#written) return;
       this.underruns += 1;
+      const longest = LONGEST_START_SECONDS * this.#sourceRate;
+      this.#startSamples = Math.max(this.#startSamples, Math.min(2 * this.#startSamples, longest));
       this.#gain = 0; // comes back with a fade
     } else if (this.#index < this.#total) return;
     this.moving = false;
@@ -222,7 +233,14 @@ if (typeof scope.registerProcessor === "function") {
         super();
         this.playout = new Playout(sourceRate, scope.sampleRate, startSeconds);
         // Reused: postMessage copies it.
-        this.report = { time: 0, position: 0, moving: false, underruns: 0, finished: false };
+        this.report = {
+          time: 0,
+          position: 0,
+          moving: false,
+          underruns: 0,
+          startSamples: 0,
+          finished: false,
+        };
         this.reportedFrame = 0;
         this.port.onmessage = (/** @type {any} */ { data }) => {
           if (data.samples) this.playout.push(data.samples);
@@ -244,6 +262,7 @@ if (typeof scope.registerProcessor === "function") {
           report.position = playout.position;
           report.moving = playout.moving;
           report.underruns = playout.underruns;
+          report.startSamples = playout.startSamples;
           report.finished = playout.finished;
           this.port.postMessage(report);
         }

@@ -53,7 +53,14 @@ class FakeNode {
 
   /** What the audio thread says. */
   report(fields) {
-    const report = { time: 0, position: 0, moving: true, underruns: 0, finished: false };
+    const report = {
+      time: 0,
+      position: 0,
+      moving: true,
+      underruns: 0,
+      startSamples: 2_880,
+      finished: false,
+    };
     this.port.onmessage({ data: { ...report, ...fields } });
   }
 }
@@ -119,6 +126,18 @@ test("a window of one item, or items smaller than the start buffer, do not stall
   peer.audio(stream.id, part(0.05));
   await settled();
   assert.deepEqual(acks(), [1, 2, 3]);
+});
+
+test("where shortages make it wait for more, the server is asked for that much", async () => {
+  const { peer, stream, node, acks } = await playing({ window: 1 });
+  peer.audio(stream.id, part(0.3));
+  await settled();
+  node().report({ position: 7_200, moving: false, underruns: 3, startSamples: 24_000 });
+  for (const seq of [2, 3, 4]) {
+    peer.audio(stream.id, part(0.3));
+    await settled();
+    assert.equal(acks().at(-1), seq);
+  }
 });
 
 test("heardMs is by the audio clock, less what is still on its way to the ear", async () => {

@@ -134,6 +134,7 @@ test("a shortage is counted once, dies away without a click, and waits for the b
   playout.push(sine(440, 0.1, { from: 5_040 }));
   const waiting = rendered(playout, 20);
   assert.ok(waiting.every((value) => Math.abs(value) < 1e-6));
+  assert.equal(playout.startSamples, 0.24 * SOURCE_RATE); // twice as much as before
   playout.push(sine(440, 0.39, { from: 7_440 })); // ends at a zero
   playout.end();
   const second = rendered(playout);
