@@ -1,6 +1,7 @@
 /** Synthesize: what goes out, what a chunk is, how it ends. Playback has its own file. */
 
 import assert from "node:assert/strict";
+import { getEventListeners } from "node:events";
 import { readFileSync } from "node:fs";
 import { test } from "node:test";
 import { InvalidRequestError, PlaitError } from "../sdk/index.js";
@@ -222,6 +223,26 @@ test("K04: a signal that is already aborted sends nothing, and lets the text go"
   assert.equal(error.name, "AbortError");
   assert.deepEqual([sockets.length, returned], [0, 1]);
   await assert.rejects(stream.format, { name: "AbortError" });
+});
+
+test("K01: abort sends the cancel frame and leaves 'streaming' in the same tick", async () => {
+  const controller = new AbortController();
+  const { peer, stream } = await openSpeech({ signal: controller.signal });
+  peer.beginSpeech(stream.id);
+  controller.abort();
+  assert.deepEqual([peer.sent.at(-1).type, stream.state], ["cancel", "cancelled"]);
+});
+
+test("K03: a thousand speeches with text on its way up leave no listener on one signal", async () => {
+  const { client, socket } = await openClient();
+  const { signal } = new AbortController();
+  for (let i = 0; i < 1000; i++) {
+    const stream = client.tts.synthesize({ text: ["a"], signal });
+    if (i % 3 === 0) stream.cancel();
+    else if (i % 3 === 1) socket().done(stream.id);
+    else socket().cancelled(stream.id, "slow");
+    assert.equal(getEventListeners(signal, "abort").length, 0);
+  }
 });
 
 test("text that is no text is refused before anything is sent", async () => {
