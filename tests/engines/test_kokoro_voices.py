@@ -22,7 +22,7 @@ def test_a_voice_is_its_file_and_is_shared(tmp_path: Path) -> None:
     assert pack.dtype == np.float32
     np.testing.assert_allclose(pack, 0.1)
     assert voices.pack("bf_emma") is pack
-    assert not pack.flags.writeable
+    assert voices.shares(pack)
 
 
 def test_a_blend_is_the_weighted_mean_and_leaves_its_voices_alone(tmp_path: Path) -> None:
@@ -32,6 +32,7 @@ def test_a_blend_is_the_weighted_mean_and_leaves_its_voices_alone(tmp_path: Path
 
     np.testing.assert_allclose(blend, 0.25 * 0.1 + 0.75 * 0.2, rtol=1e-6)
     np.testing.assert_allclose(voices.pack("bf_emma"), 0.1)
+    assert not voices.shares(blend)
     assert voices.first_of("bf_emma:1,ef_dora:3") == "bf_emma"
 
 

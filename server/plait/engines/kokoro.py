@@ -125,6 +125,7 @@ class KokoroEngine:
             pack,
             speed=params.speed,
             fed=params.text is None,
+            blend_bytes=0 if self._voices.shares(pack) else pack.nbytes,
             clock=self._clock,
         )
         if params.text is not None:

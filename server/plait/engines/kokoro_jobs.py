@@ -81,7 +81,10 @@ class Work(enum.Enum):
 
 
 class SpeechJob:
-    """`fed`: its text comes by `feed`. What it sends is returned by `advance`, in order."""
+    """`fed`: its text comes by `feed`. `blend_bytes`: of `pack`, if no other job shares it.
+
+    What it sends is returned by `advance` and `take_window`, in order.
+    """
 
     def __init__(
         self,
@@ -92,6 +95,7 @@ class SpeechJob:
         *,
         speed: float,
         fed: bool,
+        blend_bytes: int = 0,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.id = job
@@ -109,6 +113,7 @@ class SpeechJob:
         self._synthesizer = synthesizer
         self._pack = pack
         self._speed = speed
+        self._blend_bytes = blend_bytes
         self._output = SpeechOutput(job)
         self._characters = 0
         self._segments = 0
@@ -190,8 +195,8 @@ class SpeechJob:
         """What a started job keeps: its utterance, and a blend (a voice by itself is shared)."""
         if not self.started:
             return 0
-        blend_bytes = self._pack.nbytes if self._pack.flags.writeable else 0
-        return blend_bytes + (0 if self._utterance is None else self._utterance.held_bytes)
+        utterance_bytes = 0 if self._utterance is None else self._utterance.held_bytes
+        return self._blend_bytes + utterance_bytes
 
     # --- its work ------------------------------------------------------------------------------
 

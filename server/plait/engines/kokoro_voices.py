@@ -43,8 +43,8 @@ class KokoroVoices:
     def pack(self, voice: str) -> Floats:
         """Styles [510, 256] of a voice, or of a blend like `af_heart:0.6,bf_emma:0.4`.
 
-        A blend is the weighted mean of its voices' styles, a new array; a voice's own array is
-        shared, and read-only. Raises VoiceNotFound (data: voices).
+        A blend is the weighted mean of its voices' styles, and a new array; a voice's own is
+        shared: not to be written to. Raises VoiceNotFound (data: voices).
         """
         parts = self._parse(voice)
         if len(parts) == 1:
@@ -53,6 +53,10 @@ class KokoroVoices:
         for name, weight in parts:
             blend += np.float32(weight) * self._load(name)
         return blend
+
+    def shares(self, pack: Floats) -> bool:
+        """Whether `pack` is one of the voices themselves."""
+        return any(pack is shared for shared in self._packs.values())
 
     def first_of(self, voice: str) -> str:
         """The name that decides a blend's language. Raises VoiceNotFound (data: voices)."""
@@ -73,7 +77,6 @@ class KokoroVoices:
         if pack is None:
             flat = np.fromfile(self._paths[name], "<f4")
             pack = self._packs[name] = flat.reshape(PACK_SHAPE).astype(np.float32, copy=False)
-            pack.flags.writeable = False
         return pack
 
     def _not_found(self, what: str) -> VoiceNotFound:
