@@ -3,10 +3,16 @@
  * let it sound. Does not know streams.
  */
 
+/** @import { Runtime, Timer } from "./internal.d.ts" */
+
+const REST_AFTER_MS = 10_000;
 const GESTURES = ["pointerdown", "pointerup", "keydown", "touchend"];
 
 /** One per page: browsers allow few, and each keeps a device open. @type {AudioContext | null} */
 let ownContext = null;
+let players = 0;
+/** An idle context keeps a device awake; soon after the last player it rests. @type {Timer | null} */
+let rest = null;
 /** @type {WeakMap<BaseAudioContext, Map<string, Promise<void>>>} */
 const modules = new WeakMap();
 
@@ -20,6 +26,24 @@ export function pageContext() {
   if (ownContext?.state === "closed") ownContext = null;
   ownContext ??= new AudioContext({ latencyHint: "interactive" });
   return ownContext;
+}
+
+/** Somebody plays in it. @param {AudioContext} context */
+export function holdContext(context) {
+  if (context !== ownContext) return;
+  players += 1;
+  rest?.clear();
+}
+
+/**
+ * @param {AudioContext} context
+ * @param {Runtime} runtime
+ */
+export function releaseContext(context, runtime) {
+  if (context !== ownContext) return;
+  players -= 1;
+  if (players > 0 || context.state !== "running") return;
+  rest = runtime.after(REST_AFTER_MS, () => void context.suspend().catch(() => {}));
 }
 
 /**

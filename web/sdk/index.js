@@ -11,5 +11,6 @@ export {
   StreamCancelledError,
   StreamError,
 } from "./errors.js";
+export { preparePlayback } from "./playback.js";
 export { describeVoice } from "./voices.js";
 export { wavOf } from "./wav.js";

@@ -9,9 +9,17 @@
 /** @import { AudioChunk, PlaybackEvents, PlaybackState, Playback as PublicPlayback, Cancel } from "./types.d.ts" */
 /** @import { Heard, PlayoutReport, Runtime, Timer } from "./internal.d.ts" */
 
-import { latencySeconds, listenForGestures, loadModule } from "./audio-context.js";
+import {
+  holdContext,
+  latencySeconds,
+  listenForGestures,
+  loadModule,
+  pageContext,
+  releaseContext,
+} from "./audio-context.js";
 import { Emitter } from "./emitter.js";
 import { PlaybackClock } from "./playback-clock.js";
+import { platform } from "./runtime.js";
 
 const DEFAULT_START_BUFFER_MS = 120;
 /** A context that may start does so within this time; one that may not waits for a gesture. */
@@ -19,6 +27,22 @@ const START_PATIENCE_MS = 400;
 /** A stream nobody hears must still show the server that somebody is there: it gives up after 30 s. */
 const SIGN_OF_LIFE_MS = 10_000;
 const WORKLET_URL = new URL("./playout-worklet.js", import.meta.url);
+
+/**
+ * Opens the audio device and loads the player, which the first play() else has to wait for.
+ *
+ * @param {AudioContext} [context]
+ * @param {import("./types.d.ts").PlaybackOptions} [options]
+ * @returns {Promise<void>}
+ */
+export async function preparePlayback(context = pageContext(), { workletUrl = WORKLET_URL } = {}) {
+  holdContext(context);
+  try {
+    await loadModule(context, String(workletUrl));
+  } finally {
+    releaseContext(context, platform);
+  }
+}
 
 /** @implements {PublicPlayback} */
 export class Playback {
@@ -77,6 +101,7 @@ export class Playback {
     this.#finished.catch(() => {}); // who does not look must not be told by "unhandledrejection"
     stream.signal?.addEventListener("abort", this.#onAbort);
     this.#context.addEventListener("statechange", this.#onContextState);
+    holdContext(context);
     this.#start();
     void this.#run(chunks, loadModule(this.#context, String(options.workletUrl ?? WORKLET_URL)));
   }
@@ -178,6 +203,7 @@ export class Playback {
       processorOptions: { sourceRate, startSeconds: this.#startSeconds },
     });
     node.port.onmessage = ({ data }) => this.#receive(data);
+    node.onprocessorerror = () => this.#fail(new Error("The browser's audio thread failed."));
     node.connect(this.#destination);
     return node;
   }
@@ -256,6 +282,7 @@ export class Playback {
     listenForGestures(this.#onGesture, false);
     this.#stream.signal?.removeEventListener("abort", this.#onAbort);
     this.#context.removeEventListener("statechange", this.#onContextState);
+    releaseContext(this.#context, this.#runtime);
     this.#setState(state);
     if (failure) this.#reject(failure.reason);
     else this.#resolve();

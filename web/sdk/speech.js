@@ -12,6 +12,7 @@
 import { pageContext } from "./audio-context.js";
 import { BINARY_KINDS, CodecError, snakeKeys } from "./codec.js";
 import { withPartial } from "./consume.js";
+import { MAX_WINDOW } from "./credit.js";
 import { abortError, StreamError } from "./errors.js";
 import { Playback } from "./playback.js";
 import { Stream } from "./stream.js";
@@ -239,7 +240,7 @@ class SpeechLife {
   item(data, seq) {
     if (typeof data !== "object" || data === null) return undefined;
     if (data.mark) this.#mark = joined(this.#mark, data.mark);
-    this.#unheard.push({ endSample: this.#endSample, seq });
+    this.#noteUnheard(seq);
     if (this.playback) this.heardThrough(this.#heardSample);
     return null;
   }
@@ -252,8 +253,15 @@ class SpeechLife {
     }
     const chunk = this.#chunk(payload, header.aux);
     this.#endSample = header.aux + chunk.samples.length;
-    this.#unheard.push({ endSample: this.#endSample, seq: header.seq });
+    this.#noteUnheard(header.seq);
     return chunk;
+  }
+
+  /** @param {number} seq */
+  #noteUnheard(seq) {
+    this.#unheard.push({ endSample: this.#endSample, seq });
+    // More are never on their way at once: where nobody plays, the oldest were acked by reading.
+    if (this.#unheard.length > MAX_WINDOW) this.#unheard.shift();
   }
 
   /** A mark of what has no audio has nobody to ride on: the texts joined must still be the input. */

@@ -368,6 +368,12 @@ export const tts: Tts;
 /** What a voice's name says. */
 export function describeVoice(id: string): Voice;
 
+/**
+ * Opens the audio device and loads the player ahead of the first play(), which else waits for both. Call it after a
+ * gesture; browsers only.
+ */
+export function preparePlayback(context?: AudioContext, options?: PlaybackOptions): Promise<void>;
+
 /** Chunks of one stream, in order, as an audio/wav file. */
 export function wavOf(chunks: Pick<AudioChunk, "audioBytes" | "sampleRate">[]): Blob;
 

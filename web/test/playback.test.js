@@ -6,6 +6,7 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
+import { preparePlayback } from "../sdk/index.js";
 import { PlaybackClock } from "../sdk/playback-clock.js";
 import { openClient, settled } from "./support/peer.js";
 
@@ -324,6 +325,53 @@ test("a context loads the module once, from beside the SDK unless told otherwise
   await playing({ context });
   assert.equal(context.loads.length, 1);
   assert.match(context.loads[0], /sdk\/playout-worklet\.js$/);
+});
+
+test("the page's own context is one, and rests when nobody has played for a while", async () => {
+  const made = [];
+  globalThis.AudioContext = class extends FakeContext {
+    suspended = 0;
+    constructor() {
+      super();
+      made.push(this);
+    }
+    async suspend() {
+      this.suspended += 1;
+    }
+  };
+  const { client, socket, time } = await openClient();
+  const play = () => client.tts.synthesize({ text: "a" }).play();
+  const [first, second] = [play(), play()];
+  first.stop();
+  time.advance(9_000);
+  second.stop();
+  socket().say({ type: "pong", n: 0 }); // else the connection would be given up
+  time.advance(9_000);
+  const third = play();
+  socket().say({ type: "pong", n: 1 });
+  time.advance(9_000);
+  assert.deepEqual([made.length, made[0].suspended], [1, 0]);
+  third.stop();
+  socket().say({ type: "pong", n: 2 });
+  time.advance(10_000);
+  assert.equal(made[0].suspended, 1);
+  delete globalThis.AudioContext;
+});
+
+test("a player can be prepared before it is needed", async () => {
+  const context = new FakeContext();
+  await preparePlayback(context);
+  await playing({ context });
+  assert.equal(context.loads.length, 1);
+  context.noModule = true;
+  await assert.rejects(preparePlayback(context, { workletUrl: "/no.js" }), /\/no\.js/);
+});
+
+test("an audio thread that fails ends the playback and the stream", async () => {
+  const { node, playback, peer } = await sounding();
+  node().onprocessorerror();
+  await assert.rejects(playback.finished, /audio thread failed/);
+  assert.equal(peer.sent.at(-1).type, "cancel");
 });
 
 test("a stream is played, or read, once", async () => {

@@ -1,5 +1,6 @@
 /** Speak: text becomes audio that begins at once, is seen and followed while it sounds, and stops at once. */
 
+import { preparePlayback } from "../../sdk/index.js";
 import { Sparkline } from "../charts.js";
 import { codeView } from "../code.js";
 import { h, icon, setText } from "../dom.js";
@@ -115,6 +116,8 @@ class SpeakPanel {
     });
     store.subscribe(["panel"], () => this.stage.drawSoon());
     this.#render();
+    // A device takes a moment to open. Before any gesture the browser would not let it, and say so.
+    if (navigator.userActivation?.hasBeenActive) preparePlayback().catch(() => {});
   }
 
   focus() {
