@@ -200,9 +200,9 @@ def dequantized(arrays: Arrays, name: str) -> Floats:
     return values
 
 
-def quantized(values: Floats) -> tuple[NDArray[np.int8], Floats]:
-    """The inverse: int8 [..., n] and scale [...]."""
-    scale = np.maximum(np.abs(values).max(axis=-1), 1e-12) / 127
+def quantized(values: Floats, levels: int = 127) -> tuple[NDArray[np.int8], Floats]:
+    """The inverse: int8 [..., n] from -levels to levels, and scale [...]."""
+    scale = np.maximum(np.abs(values).max(axis=-1), 1e-12) / levels
     return np.rint(values / scale[..., None]).astype(np.int8), scale.astype(np.float32)
 
 
