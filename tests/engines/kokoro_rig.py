@@ -301,13 +301,15 @@ def write_voices(directory: Path, *names: str) -> KokoroVoices:
 
 
 def make_rig(
-    directory: Path, synthesizer: ToySynthesizer, thread: WindowThread | None = None
+    directory: Path,
+    synthesizer: ToySynthesizer,
+    thread: WindowThread | None = None,
+    clock: Callable[[], float] = time.monotonic,
 ) -> SpeechRig:
     """On an empty directory, for the voices. Close the engine if you give it a real thread."""
     flags = Flags()
     spec = LoadSpec("kokoro-onnx", "toy", slots=4, context_tokens=0, max_tokens=0)
     voices = write_voices(directory)
-    engine = KokoroEngine(
-        spec, flags, synthesizer, ToyFrontEnd(), voices, thread=thread or NoThread()
-    )
+    used = thread or NoThread()
+    engine = KokoroEngine(spec, flags, synthesizer, ToyFrontEnd(), voices, thread=used, clock=clock)
     return SpeechRig(engine, flags)

@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from plait.engines.base import Finished
+from plait.engines.kokoro import STALLED_SECONDS
 from plait.engines.kokoro_thread import ComputingThread
 
-from .kokoro_rig import SpeechRig, ToySynthesizer, make_rig
+from .kokoro_rig import NoThread, SpeechRig, ToySynthesizer, make_rig
 
 TEXT = "well, this is a sentence. and here comes another one! "
 WAIT_SECONDS = 20
@@ -128,6 +129,23 @@ def test_the_end_waits_for_the_window_under_way(rig: SpeechRig, gate: Gate) -> N
     rig.engine.close()
 
     assert threading.active_count() == before - 1
+
+
+class StuckThread(NoThread):
+    def wait(self, seconds: float) -> bool:
+        return False
+
+
+def test_a_window_that_never_ends_is_a_crash(tmp_path: Path) -> None:
+    now = 0.0
+    rig = make_rig(tmp_path, ToySynthesizer(), StuckThread(), clock=lambda: now)
+    rig.start(TEXT)
+    for _ in range(100):
+        rig.step()
+
+    now = STALLED_SECONDS + 1
+    with pytest.raises(RuntimeError, match="under way"):
+        rig.step()
 
 
 def test_cancels_at_any_moment_give_one_release_each_and_leave_nothing(rig: SpeechRig) -> None:

@@ -42,6 +42,8 @@ from plait.wire.messages import Format
 PREPARE_CHARACTERS = 500
 # How long a step waits for a window at most, if no command comes.
 SLICE_SECONDS = 0.05
+# Steps go on while a window hangs, so nobody else would notice: the gateway's own bound.
+STALLED_SECONDS = 30.0
 # A bound: the longest utterance (500 phonemes at half speed, 72 s) holds 24 MB while it begins.
 JOB_BYTES = 32 * 1024 * 1024
 # Paused streams keep their memory and yield their slot, so there is room for more than the slots.
@@ -85,6 +87,7 @@ class KokoroEngine:
         self._thread = ComputingThread() if thread is None else thread
         # Whose window is under way; also read by the command reader thread.
         self._computing: SpeechJob | None = None
+        self._submitted_at = 0.0
         self._dry = False  # it was dry when it took its turn
 
     @property
@@ -205,11 +208,17 @@ class KokoroEngine:
         self._thread.wake()
 
     def step(self) -> list[Event]:
-        """One unit of work of one job, or a slice of it; releases go out before anything else."""
+        """One unit of work of one job, or a slice of it; releases go out before anything else.
+
+        A window that never ends is a crash: the worker is started anew.
+        """
         if not self._events and self._computing is None:
             self._take_turn()
-        if not self._events and self._computing is not None and self._thread.wait(SLICE_SECONDS):
-            self._take_window(self._computing)
+        if not self._events and self._computing is not None:
+            if self._thread.wait(SLICE_SECONDS):
+                self._take_window(self._computing)
+            elif self._clock() - self._submitted_at > STALLED_SECONDS:
+                raise RuntimeError(f"a window has been under way for {STALLED_SECONDS:g} s")
         events, self._events = self._events, []
         return events
 
@@ -222,6 +231,7 @@ class KokoroEngine:
             self._computing = entry
             # Asked after `_computing` is set: a cancel is seen here, or it sees what it must cut.
             if self._flags.stamp(entry.id) is None:
+                self._submitted_at = self._clock()
                 self._thread.submit(entry.window)
                 return
             self._computing = None
