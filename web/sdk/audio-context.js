@@ -5,6 +5,9 @@
 
 /** @import { Runtime, Timer } from "./internal.d.ts" */
 
+import { platform } from "./runtime.js";
+
+const WORKLET_URL = new URL("./playout-worklet.js", import.meta.url);
 const REST_AFTER_MS = 10_000;
 const GESTURES = ["pointerdown", "pointerup", "keydown", "touchend"];
 
@@ -50,10 +53,11 @@ export function releaseContext(context, runtime) {
  * Each context loads a module once.
  *
  * @param {BaseAudioContext} context
- * @param {string} url
+ * @param {string | URL} [workletUrl]
  * @returns {Promise<void>} rejects with what to do about it
  */
-export function loadModule(context, url) {
+export function loadModule(context, workletUrl = WORKLET_URL) {
+  const url = String(workletUrl);
   const known = modules.get(context) ?? new Map();
   modules.set(context, known);
   const module =
@@ -69,6 +73,22 @@ export function loadModule(context, url) {
   known.set(url, module);
   module.catch(() => {}); // a stream without audio never asks
   return module;
+}
+
+/**
+ * Opens the audio device and loads the player, which the first play() else has to wait for.
+ *
+ * @param {AudioContext} [context]
+ * @param {import("./types.d.ts").PlaybackOptions} [options]
+ * @returns {Promise<void>}
+ */
+export async function preparePlayback(context = pageContext(), options = {}) {
+  holdContext(context);
+  try {
+    await loadModule(context, options.workletUrl);
+  } finally {
+    releaseContext(context, platform);
+  }
 }
 
 /** From the audio thread's clock to the ear. @param {AudioContext} context */

@@ -2,6 +2,7 @@
  * The public surface of the package `plait`; types.d.ts documents it.
  */
 
+export { preparePlayback } from "./audio-context.js";
 export { connect, llm, tts } from "./client.js";
 export {
   CapabilityDeniedError,
@@ -11,6 +12,5 @@ export {
   StreamCancelledError,
   StreamError,
 } from "./errors.js";
-export { preparePlayback } from "./playback.js";
 export { describeVoice } from "./voices.js";
 export { wavOf } from "./wav.js";

@@ -14,35 +14,16 @@ import {
   latencySeconds,
   listenForGestures,
   loadModule,
-  pageContext,
   releaseContext,
 } from "./audio-context.js";
 import { Emitter } from "./emitter.js";
 import { PlaybackClock } from "./playback-clock.js";
-import { platform } from "./runtime.js";
 
 const DEFAULT_START_BUFFER_MS = 120;
 /** A context that may start does so within this time; one that may not waits for a gesture. */
 const START_PATIENCE_MS = 400;
 /** A stream nobody hears must still show the server that somebody is there: it gives up after 30 s. */
 const SIGN_OF_LIFE_MS = 10_000;
-const WORKLET_URL = new URL("./playout-worklet.js", import.meta.url);
-
-/**
- * Opens the audio device and loads the player, which the first play() else has to wait for.
- *
- * @param {AudioContext} [context]
- * @param {import("./types.d.ts").PlaybackOptions} [options]
- * @returns {Promise<void>}
- */
-export async function preparePlayback(context = pageContext(), { workletUrl = WORKLET_URL } = {}) {
-  holdContext(context);
-  try {
-    await loadModule(context, String(workletUrl));
-  } finally {
-    releaseContext(context, platform);
-  }
-}
 
 /** @implements {PublicPlayback} */
 export class Playback {
@@ -103,7 +84,7 @@ export class Playback {
     this.#context.addEventListener("statechange", this.#onContextState);
     holdContext(context);
     this.#start();
-    void this.#run(chunks, loadModule(this.#context, String(options.workletUrl ?? WORKLET_URL)));
+    void this.#run(chunks, loadModule(this.#context, options.workletUrl));
   }
 
   get state() {

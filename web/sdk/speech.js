@@ -1,16 +1,16 @@
 /**
  * The synthesize method: text goes in, at once or while it is written, and audio comes out.
- * An item is a chunk of PCM16, handed on as it lies in its frame; a mark rides on the chunk it precedes.
  * While it is played the server hears what was played, not what was taken, so it computes at most a window
  * ahead of the listener; a cancel says how much was heard.
  * Does not know connections; `transport` is handed to Stream.
  */
 
-/** @import { AudioChunk, AudioFormat, Cancel, End, Mark, PlaybackOptions, SpeechParams, SpeechStream as PublicSpeechStream, StreamOptions } from "./types.d.ts" */
+/** @import { AudioChunk, AudioFormat, Cancel, End, PlaybackOptions, SpeechParams, SpeechStream as PublicSpeechStream, StreamOptions } from "./types.d.ts" */
 /** @import { BinaryFrame, Decoder, Heard, Runtime, StreamMessage, StreamObserver, Transport } from "./internal.d.ts" */
 
 import { pageContext } from "./audio-context.js";
-import { BINARY_KINDS, CodecError, snakeKeys } from "./codec.js";
+import { AudioItems } from "./audio-items.js";
+import { snakeKeys } from "./codec.js";
 import { withPartial } from "./consume.js";
 import { MAX_WINDOW } from "./credit.js";
 import { abortError, StreamError } from "./errors.js";
@@ -21,8 +21,6 @@ import { wavOf } from "./wav.js";
 
 /** Items, of a third of a second at most: some five seconds of speech. */
 const SPEECH_WINDOW = 16;
-/** @type {AudioFormat} */
-const DEFAULT_FORMAT = { encoding: "pcm_s16le", sampleRate: 24_000, channels: 1 };
 
 /**
  * @param {Transport} transport
@@ -113,10 +111,7 @@ class SpeechLife {
   #tellFormat = () => {};
   /** @type {(reason: unknown) => void} */
   #tellNoFormat = () => {};
-  #format = DEFAULT_FORMAT;
-  /** @type {Mark | undefined} */
-  #mark = undefined;
-  #endSample = 0;
+  #items = new AudioItems();
   #heardSample = 0;
   /** Why the consumer left, once it has. */
   #reason = /** @type {unknown} */ (undefined);
@@ -212,8 +207,7 @@ class SpeechLife {
   /** @param {Extract<StreamMessage, { type: "started" }>} message */
   started({ format }) {
     if (this.upload?.waits) void this.cancel(noUploadError());
-    this.#format = { ...DEFAULT_FORMAT, .../** @type {Partial<AudioFormat>} */ (format) };
-    this.#tellFormat(this.#format);
+    this.#tellFormat(this.#items.begin(/** @type {Partial<AudioFormat>} */ (format)));
   }
 
   /** @param {{ reason: unknown } | null} failure */
@@ -231,68 +225,36 @@ class SpeechLife {
     this.#tellNoFormat(end.state === "errored" ? end.error : gone);
   }
 
-  // Decoder: what the items are.
+  // Decoder: what the items are, and which of them nobody has heard yet.
 
   /**
    * @param {any} data
    * @param {number} seq
    */
   item(data, seq) {
-    if (typeof data !== "object" || data === null) return undefined;
-    if (data.mark) this.#mark = joined(this.#mark, data.mark);
-    this.#noteUnheard(seq);
+    const value = this.#items.item(data);
+    if (value === null) this.#noteUnheard(seq);
     if (this.playback) this.heardThrough(this.#heardSample);
-    return null;
+    return value;
   }
 
   /** @param {BinaryFrame} frame */
-  binary({ header, payload }) {
-    if (header.kind !== BINARY_KINDS.audioOut) return undefined;
-    if (payload.length % 2 === 1) {
-      throw new CodecError(`item ${header.seq} has ${payload.length} bytes, not whole samples`);
-    }
-    const chunk = this.#chunk(payload, header.aux);
-    this.#endSample = header.aux + chunk.samples.length;
-    this.#noteUnheard(header.seq);
+  binary(frame) {
+    const chunk = this.#items.binary(frame);
+    if (chunk) this.#noteUnheard(frame.header.seq);
     return chunk;
+  }
+
+  end() {
+    return this.#items.end();
   }
 
   /** @param {number} seq */
   #noteUnheard(seq) {
-    this.#unheard.push({ endSample: this.#endSample, seq });
+    this.#unheard.push({ endSample: this.#items.endSample, seq });
     // More are never on their way at once: where nobody plays, the oldest were acked by reading.
     if (this.#unheard.length > MAX_WINDOW) this.#unheard.shift();
   }
-
-  /** A mark of what has no audio has nobody to ride on: the texts joined must still be the input. */
-  end() {
-    return this.#mark && this.#chunk(new Uint8Array(0), this.#endSample);
-  }
-
-  /**
-   * @param {Uint8Array<ArrayBuffer>} audioBytes
-   * @param {number} startSample
-   * @returns {AudioChunk}
-   */
-  #chunk(audioBytes, startSample) {
-    const { buffer, byteOffset, length } = audioBytes;
-    const samples = new Int16Array(buffer, byteOffset, length / 2);
-    const mark = this.#mark;
-    this.#mark = undefined;
-    const { sampleRate } = this.#format;
-    return { audioBytes, samples, sampleRate, startSample, ...(mark && { mark }) };
-  }
-}
-
-/**
- * @param {Mark | undefined} before
- * @param {Mark} mark
- * @returns {Mark}
- */
-function joined(before, mark) {
-  if (!before) return mark;
-  const words = [...(before.words ?? []), ...(mark.words ?? [])];
-  return { ...mark, text: before.text + mark.text, start: before.start, words };
 }
 
 function noUploadError() {
