@@ -23,6 +23,12 @@ if TYPE_CHECKING:
 
 STYLE = 128  # of a voice's 256 numbers the first half shapes the sound
 SILENT = -30.0  # log magnitude
+# Inputs, then outputs, of the three graphs; sizes that are not fixed are left out.
+PORTS: tuple[dict[str, tuple[int, ...]], ...] = (
+    {"tokens": (1,), "style": (1, 256), "durations": (1,), "d": (1, 640), "t": (1, 512)},
+    {"d": (1, 640), "t": (1, 512), "style": (1, 256), "x": (1, 512), "f0": (1, 1)},
+    {"x": (1, 512), "har": (1, 22), "affine": (1, 2, 9216), "spectra": (1, 22)},
+)
 
 
 def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> KokoroEngine:
@@ -74,6 +80,7 @@ class OnnxKokoro:
                 )
                 for part in ("text", "acoustic", "generator")
             )
+            _check_ports(text, acoustic, generator)
             norms = _read_norms(directory / "norm_style.npz")
         except Exception as error:  # onnxruntime's own errors share no base class
             raise ModelLoadFailed(
@@ -129,6 +136,17 @@ class OnnxKokoro:
                 raise Interrupted from None
             raise
         return outputs
+
+
+def _check_ports(*sessions: Any) -> None:
+    """Raises ValueError where a graph has other inputs or outputs than this version's."""
+    for session, expected in zip(sessions, PORTS, strict=True):
+        ports = [*session.get_inputs(), *session.get_outputs()]
+        found = tuple(tuple(n for n in port.shape if isinstance(n, int)) for port in ports)
+        if (names := tuple(port.name for port in ports)) != tuple(expected):
+            raise ValueError(f"a graph has the ports {names}")
+        if found != tuple(expected.values()):
+            raise ValueError(f"a graph's ports have the shapes {found}")
 
 
 def _read_norms(path: Path) -> dict[str, Floats]:

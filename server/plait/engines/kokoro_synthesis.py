@@ -175,6 +175,13 @@ class Utterance:
             fold_norms(norm_style, mean, deviation),
         )
 
+    def at_once(self) -> Samples:
+        """All of it in one window: what the windows must join to. Not for long utterances."""
+        while self._sounding is None:
+            self.next_window()
+        whole = Window(self._windows[0].start, self._windows[-1].stop)
+        return self._compute(whole, self._sounding)
+
     def _compute(self, window: Window, sounding: _Sounding) -> Samples:
         spectra = self._model.generate(
             frames_between(sounding.x, window.left, window.right),

@@ -11,9 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CONTEXT = 8  # frames on each side that a frame's spectrum depends on
-FIRST = 16
-SECOND = 24
-GROWTH = 1.5
+FIRST = 12  # 150 ms: soon computed, and long enough for the next one to be computed meanwhile
+GROWTH = 2
 LARGEST = 80
 SHORTEST = 8  # a shorter rest is computed with the window before it
 
@@ -46,6 +45,5 @@ def plan_windows(first: int, last: int) -> tuple[Window, ...]:
         if last - stop < SHORTEST:
             stop = last
         windows.append(Window(start, stop))
-        start = stop
-        size = SECOND if len(windows) == 1 else min(LARGEST, int(size * GROWTH))
+        start, size = stop, min(LARGEST, size * GROWTH)
     return tuple(windows)
