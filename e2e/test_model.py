@@ -1,8 +1,12 @@
-"""The same promise on real weights: the starter model under llama.cpp."""
+"""The same promises on real weights: the starter model under llama.cpp, and Kokoro."""
 
 from __future__ import annotations
 
+import re
+import wave
+from array import array
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import expect
@@ -50,3 +54,40 @@ def test_a_reload_frees_the_model(
     playground.reload()
 
     model_server.wait_idle(20)
+
+
+@pytest.fixture(scope="module")
+def kokoro_server() -> Iterator[LiveServer]:
+    with live_server(speech="kokoro-onnx") as running:
+        yield running
+
+
+def test_a_real_voice_is_heard_and_stopped(
+    kokoro_server: LiveServer, new_tab: Callable[[str], Playground]
+) -> None:
+    stage = new_tab(kokoro_server.url).open().speak(f"{STORY} " * 20)
+    stage.wait_heard()
+
+    stage.stop.click()
+
+    stage.wait_state("cancelled")
+    expect(stage.receipt).to_contain_text(re.compile(r"stopped .* heard [\d.]+ m?s"))
+    kokoro_server.wait_idle(20)
+
+
+def test_a_real_voice_is_followed_word_by_word_and_saved(
+    kokoro_server: LiveServer, new_tab: Callable[[str], Playground], tmp_path: Path
+) -> None:
+    playground = new_tab(kokoro_server.url).open()
+    stage = playground.speak("The river saw the sea.")
+    expect(stage.root).to_have_attribute("data-state", "completed", timeout=SECONDS * 1000)
+
+    with playground.page.expect_download() as download:
+        stage.save.click()
+
+    expect(stage.text.locator(".word.said")).to_have_count(5)
+    download.value.save_as(tmp_path / "river.wav")
+    with wave.open(str(tmp_path / "river.wav"), "rb") as file:
+        assert 0.8 < file.getnframes() / file.getframerate() < 4
+        samples = array("h", file.readframes(file.getnframes()))
+    assert max(map(abs, samples)) > 3000
