@@ -1,19 +1,19 @@
-"""Takes the pictures in docs/images from the starter model: `python -m e2e.screenshots`.
+"""Takes the pictures in docs/images from the starter models: `python -m e2e.screenshots`.
 
-Three answers run, the middle one is stopped; what the picture says is what that run measured. On a
-machine that is busy otherwise a stop may be confirmed late: then it tries again, a few times.
+Three answers run, the middle one is stopped; a voice is in the middle of a sentence. What a picture
+says is what that run measured. On a machine that is busy otherwise a stop may be confirmed late, or
+speech may have gaps: then it tries again, a few times.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from pathlib import Path
 from typing import Literal
 
 from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
 
-from e2e.conftest import FLAGS, browser_path
+from e2e.conftest import launch
 from e2e.playground import Playground
 from tests.live.server import LiveServer, live_server
 
@@ -23,6 +23,10 @@ ENOUGH = re.compile(r"\d{3} tok(?!/)")
 WIDE: ViewportSize = {"width": 1440, "height": 900}
 PHONE: ViewportSize = {"width": 360, "height": 740}
 TRIES = 5
+SPEECH = (
+    "You hear the first word of this sentence before the last one has been computed. Press Stop in "
+    "the middle of it: the sound ends at once, and so does the work."
+)
 Theme = Literal["light", "dark"]
 PICTURES: list[tuple[str, Theme, ViewportSize]] = [
     ("playground", "light", WIDE),
@@ -49,14 +53,41 @@ def take(browser: Browser, server: LiveServer, name: str, theme: Theme, size: Vi
     return confirmed
 
 
+SPEAKING: list[tuple[str, Theme, ViewportSize]] = [
+    ("speak", "light", WIDE),
+    ("speak-dark", "dark", WIDE),
+    ("speak-phone", "light", PHONE),
+]
+
+
+def take_speaking(
+    browser: Browser, server: LiveServer, name: str, theme: Theme, size: ViewportSize
+) -> bool:
+    """In mid-sentence; true when nothing was late until then."""
+    server.wait_idle(30)
+    context = browser.new_context(viewport=size, color_scheme=theme)
+    playground = Playground(context.new_page(), server.url).open()
+    stage = playground.speak(SPEECH).wait_heard(3)
+    playground.page.screenshot(path=IMAGES / f"{name}.png")
+    smooth = stage.root.get_by_text(re.compile(r"\d gaps?$")).count() == 0
+    context.close()
+    return smooth
+
+
 def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
-    root = ["--no-sandbox"] if os.geteuid() == 0 else []
-    with sync_playwright() as playwright, live_server("llamacpp") as server:
-        browser = playwright.chromium.launch(executable_path=browser_path(), args=[*FLAGS, *root])
+    with sync_playwright() as playwright:
+        browser = launch(playwright)
+        take_all(browser)
+        browser.close()
+
+
+def take_all(browser: Browser) -> None:
+    with live_server("llamacpp", speech="kokoro-onnx") as server:
         for name, theme, size in PICTURES:
             any(take(browser, server, name, theme, size) for _ in range(TRIES))
-        browser.close()
+        for name, theme, size in SPEAKING:
+            any(take_speaking(browser, server, name, theme, size) for _ in range(TRIES))
 
 
 if __name__ == "__main__":
