@@ -149,10 +149,13 @@ export class Card {
     const speaks = this.speeches.speaks(this.chat);
     this.speak.hidden = this.store.state.voices === null;
     this.speak.disabled = !speaks && !isRunning(this.chat) && this.chat.text === "";
-    if (this.speak.getAttribute("aria-pressed") === String(speaks)) return;
+    const trouble = this.speeches.troubleOf(this.chat);
+    const [mark, title] = speaks
+      ? ["mute", "Stop speaking"]
+      : [trouble ? "alert" : "speak", trouble || "Speak this answer, also while it is written"];
     this.speak.setAttribute("aria-pressed", String(speaks));
-    this.speak.title = speaks ? "Stop speaking" : "Speak this answer, also while it is written";
-    setIcon(/** @type {Element} */ (this.speak.firstElementChild), speaks ? "mute" : "speak");
+    this.speak.title = title;
+    setIcon(/** @type {Element} */ (this.speak.firstElementChild), mark);
   }
 
   /** @param {boolean} running */

@@ -14,6 +14,8 @@
  * @property {number} kvBytes
  * @property {string} kvKind  "reusable": preallocated and free for the next stream; "freed": returned
  * @property {number} wastedTokens
+ * @property {number} audioSeconds  of speech computed since start
+ * @property {number} wastedAudioSeconds
  * @property {Mean} lag  seconds the event loop ran late
  * @property {number} connections
  * @property {number} busySeconds
@@ -73,6 +75,8 @@ export function readSample(text, at) {
     kvBytes: sum("plait_kv_bytes"),
     kvKind: families.get("plait_kv_info")?.[0]?.labels.kind ?? "",
     wastedTokens: sum("plait_wasted_tokens_total"),
+    audioSeconds: sum("plait_audio_seconds_total"),
+    wastedAudioSeconds: sum("plait_wasted_audio_seconds_total"),
     lag: pair("plait_loop_lag_seconds"),
     connections: sum("plait_connections"),
     busySeconds: sum("plait_engine_busy_seconds_total"),

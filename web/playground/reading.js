@@ -8,6 +8,8 @@ import { h, setText } from "./dom.js";
 
 /** @import { Mark } from "../sdk/types.d.ts" */
 
+const SHOWN_AHEAD = 4_000;
+
 /**
  * The text of a mark in pieces, joined the text itself; a piece with times is a word.
  * @param {Mark} mark
@@ -77,7 +79,7 @@ export class Reading {
     this.#rest = text;
     this.#follow = true;
     this.element.replaceChildren(this.restNode);
-    setText(this.restNode, text);
+    this.#showRest();
     this.element.scrollTop = 0;
   }
 
@@ -91,7 +93,13 @@ export class Reading {
     }
     // The marks' texts joined are the text; where a server says otherwise, the marks are what is spoken.
     this.#rest = this.#rest.startsWith(mark.text) ? this.#rest.slice(mark.text.length) : "";
-    setText(this.restNode, this.#rest);
+    this.#showRest();
+  }
+
+  /** A page of it: a text of a megabyte, laid out anew with each sentence, would stop everything. */
+  #showRest() {
+    const more = this.#rest.length > SHOWN_AHEAD;
+    setText(this.restNode, more ? `${this.#rest.slice(0, SHOWN_AHEAD)}…` : this.#rest);
   }
 
   /** @param {number} seconds  heard so far @param {boolean} sounding */

@@ -104,8 +104,9 @@ export function createSpeechComposer(app, text, onSpeak) {
 
   const showHeard = () => {
     const { preview } = store.state;
-    const heard = preview && ["pending", "streaming", "sounding"].includes(preview.speech.state);
-    voices.showHeard(heard ? preview.voice : "");
+    const { state, trouble } = preview?.speech ?? {};
+    const heard = ["pending", "streaming", "sounding"].includes(state ?? "");
+    voices.showHeard(preview && (heard || trouble) ? preview.voice : "", trouble?.message ?? "");
   };
   store.subscribe(["connection"], () => {
     voices.offer(store.state.voices ?? []);

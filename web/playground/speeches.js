@@ -93,10 +93,20 @@ export class Speeches {
   }
 
   /** @param {import("./chats.js").Chat} chat */
-  speaks({ key }) {
-    const { spokenAnswer } = this.#store.state;
-    const speech = spokenAnswer?.key === key ? spokenAnswer.speech : null;
+  speaks(chat) {
+    const speech = this.#speechOf(chat);
     return isSpeaking(speech) && speech?.state !== "stopping";
+  }
+
+  /** Why its answer was not spoken; "" nothing went wrong. @param {import("./chats.js").Chat} chat */
+  troubleOf(chat) {
+    return this.#speechOf(chat)?.trouble?.message ?? "";
+  }
+
+  /** @param {import("./chats.js").Chat} chat */
+  #speechOf({ key }) {
+    const { spokenAnswer } = this.#store.state;
+    return spokenAnswer?.key === key ? spokenAnswer.speech : null;
   }
 
   /** Silent in this tick; the receipt comes with the terminal. @param {Speech | null} speech */
@@ -185,7 +195,8 @@ export class Speeches {
       if (told) this.#announce("Speech finished.");
     } catch (error) {
       if (!mine()) return;
-      if (end.state === "cancelled" && end.by !== "client") this.#stopped(speech, end);
+      // Also where its text was stopped: then it was this page that stopped it.
+      if (end.state === "cancelled") this.#stopped(speech, end);
       else this.#failed(speech, error);
     }
   }

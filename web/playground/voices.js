@@ -52,6 +52,7 @@ export function createVoicePicker({ preview, stopPreview, choose: onChoose }) {
   const rows = new Map();
   let chosen = "";
   let heard = "";
+  let shown = "/";
   const name = h("span", { class: "voice-name" });
   const details = h("span", { class: "voice-details wide-only" });
   const toggle = h(
@@ -162,16 +163,22 @@ export function createVoicePicker({ preview, stopPreview, choose: onChoose }) {
       );
       choose(ids.includes(chosen) ? chosen : (ids[0] ?? ""));
     },
-    /** @param {string} id  the voice that is being heard; "" none */
-    showHeard(id) {
-      if (id === heard) return;
+    /**
+     * @param {string} id  the voice that is being heard, or was asked to be; "" none
+     * @param {string} trouble  why it was not heard; "" it is
+     */
+    showHeard(id, trouble) {
+      const key = `${id}/${trouble}`;
+      if (key === shown) return;
+      shown = key;
+      heard = trouble ? "" : id;
       for (const [other, { hear, voice }] of rows) {
         const on = other === id;
-        hear.setAttribute("aria-pressed", String(on));
-        setIcon(/** @type {Element} */ (hear.firstElementChild), on ? "stop" : "speak");
-        hear.title = on ? "Stop" : `Hear ${voice.name}`;
+        const mark = on ? (trouble ? "alert" : "stop") : "speak";
+        hear.setAttribute("aria-pressed", String(on && !trouble));
+        setIcon(/** @type {Element} */ (hear.firstElementChild), mark);
+        hear.title = on ? trouble || "Stop" : `Hear ${voice.name}`;
       }
-      heard = id;
     },
   };
 }
