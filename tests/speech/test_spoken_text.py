@@ -10,6 +10,7 @@ from plait.speech.segment import MAX_PHONEMES, Segment
 from plait.speech.spoken_text import SpokenText
 from plait.speech.vocabulary import SYMBOLS
 
+from .fragments import FRAGMENTS
 from .peers import LetterPronouncer, read_out, read_whole, take_all
 
 LONG = (
@@ -165,7 +166,9 @@ def pieces_of(text: str, sizes: list[int]) -> list[str]:
 
 @settings(max_examples=150, deadline=None)
 @given(
-    st.text(max_size=300) | st.text(alphabet=NASTY, max_size=600),
+    st.text(max_size=300)
+    | st.text(alphabet=NASTY, max_size=600)
+    | st.lists(st.sampled_from(FRAGMENTS), max_size=40).map(" ".join),
     st.lists(st.integers(1, 50), min_size=1, max_size=5),
     st.sampled_from(["en-us", "fr", "hi", "ja"]),
 )

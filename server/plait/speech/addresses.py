@@ -94,7 +94,7 @@ def rules(language: str, label: Callable[[str], str]) -> list[Rule]:
         rule(rf"(?<![\w@.])[\w./~-]{{0,200}}[\w-]\.(?:{_FILE_ENDINGS})(?![\w.])", say.file),
         rule(r"(?<![\w.:/])(?:~|\.{1,2})?(?:/[\w.-]{2,64}){2,12}/?(?![\w/])", say.path),
         rule(r"(?<![\w@])@(?=[A-Za-z_]\w)", f" {words.at} "),
-        rule(r"(?<![\w#&])\#(?=[A-Za-z_]\w)", f" {words.hashtag} "),
+        rule(r"(?<![\w#&])\#(?=\w{0,20}[A-Za-z])", f" {words.hashtag} "),
         rule(r"(?<=\w)_+(?=\w)", " "),
         rule(r"(?<=\w)\(\)(?!\w)", ""),
     ]
@@ -123,7 +123,7 @@ class _Reader:
         *folders, name = match[0].split("/")
         stem, _, ending = name.rpartition(".")
         spoken = _ENDINGS.get(ending.lower(), " ".join(ending.upper()))
-        folder = self._path(folders).strip()
+        folder = self._path([one for one in folders if one.strip(".~")]).strip()
         said = f"{self._label(stem)} {self._words.dot} {spoken}"
         return f" {folder} {self._words.slash} {said} " if folder else f" {said} "
 

@@ -22,7 +22,8 @@ from plait.speech.vocabulary import SYMBOLS
 
 _RUN = re.compile(r"[^\s—–]+")
 _SILENT = frozenset(' ;:,.!?—…"()“”')
-_SPACE_ONCE = frozenset(" ,.!?;:")  # a space goes before none of these, nor before another space
+_MARKS = frozenset(",;:.!?")
+_PAUSES = frozenset(",;:")
 
 Spans = list[tuple[int, int]]
 
@@ -39,23 +40,50 @@ def align(source: str, script: Script, sounds: list[Sound], *, spaced: bool) -> 
 
     `spaced`: white space tells words, else sounds do.
     """
-    phonemes: list[str] = []
-    origins: list[int] = []  # of each phoneme: where its source begins
+    joined = _Joined()
     for sound in sounds:
+        origin = script.starts[min(sound.start, len(script.starts) - 1)]
         for symbol in sound.phonemes:
-            if symbol not in SYMBOLS or (symbol == " " and (not phonemes or phonemes[-1] == " ")):
-                continue
-            if symbol in _SPACE_ONCE and phonemes and phonemes[-1] == " ":
-                phonemes.pop()
-                origins.pop()
-            phonemes.append(symbol)
-            origins.append(script.starts[min(sound.start, len(script.starts) - 1)])
+            if symbol in SYMBOLS:
+                joined.add(symbol, origin)
+    phonemes, origins = joined.phonemes, joined.origins
     while phonemes and phonemes[-1] == " ":
         phonemes.pop()
     if all(symbol in _SILENT for symbol in phonemes):
         return Spoken("", ())
     written = _written_words(source, script) if spaced else _sounding_words(script, sounds)
     return Spoken("".join(phonemes), tuple(_words(source, written, phonemes, origins)))
+
+
+class _Joined:
+    """Symbols in order, each with where its source begins; marks and spaces tidied up.
+
+    Nothing opens with a pause, no two spaces follow each other, no space goes before a mark, and
+    of two marks in a row one is left: what was rewritten leaves such things behind.
+    """
+
+    def __init__(self) -> None:
+        self.phonemes: list[str] = []
+        self.origins: list[int] = []
+
+    def add(self, symbol: str, origin: int) -> None:
+        if symbol == " " or symbol in _MARKS:
+            if not self.phonemes:
+                return
+            if self.phonemes[-1] == " ":
+                self._drop_last()
+            if self.phonemes[-1] in _PAUSES and symbol in _PAUSES:
+                return
+            if self.phonemes[-1] in _PAUSES and symbol in _MARKS:
+                self._drop_last()
+            elif self.phonemes[-1] in _MARKS and symbol in _PAUSES:
+                return
+        self.phonemes.append(symbol)
+        self.origins.append(origin)
+
+    def _drop_last(self) -> None:
+        self.phonemes.pop()
+        self.origins.pop()
 
 
 def _words(source: str, written: Spans, phonemes: list[str], origins: list[int]) -> list[Word]:

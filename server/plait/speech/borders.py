@@ -28,7 +28,7 @@ _MARK = re.compile(
   | (?P<full>[。！？｡।॥؟]+)[{CLOSERS}」』）】》]*\s*
   | (?P<comma>[,;:][{CLOSERS}]*\s+)
   | (?P<cjk>[、，；：][」』）】》]*\s*)
-  | (?P<dash>[^\S\n]+[-–—]{{1,3}}\s+|—\s*)
+  | (?P<dash>[^\S\n]+[-–—]{{1,3}}\s+|—+\s*)
   | (?P<line>[^\S\n]*\n\s*)
     """,
     re.VERBOSE,

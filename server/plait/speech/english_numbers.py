@@ -16,6 +16,7 @@ from plait.speech.rewriting import Rule, rule
 _N = r"(?:\d{1,3}(?:,\d{3})+|\d+)(?:\.\d+)?"
 _DASH = r"(?:[-–—−]|\s[-–—−]\s)"
 _HALVES = {2: ("half", "halves"), 4: ("quarter", "quarters")}
+_DENOMINATORS = (*range(2, 13), 16, 20, 32, 64, 100)
 _POWERS = {"²": "squared", "³": "cubed"}
 _SMALL = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹₀₁₂₃₄₅₆₇₈₉", "01234567890123456789")
 
@@ -31,6 +32,8 @@ def rules(numerals: Numerals) -> list[Rule]:
         rule(r"(?<![\w.])\+\d{1,3}(?:[\s-]\d{2,5}){2,5}(?![\w-])", say.telephone),
         rule(r"(?<!\w)(?P<a>\d)'(?P<b>\d{1,2})\"", say.height),
         rule(r"(?<![\w.])(?P<n>\d+(?:\.\d+)?)[eE](?P<e>[-−+]?\d{1,4})(?!\w)", say.scientific),
+        rule(r"(?<![\w.-])\d{1,5}(?:-\d{1,7}){2,6}(?![\w-])", say.telephone),
+        rule(r"(?<!\w)\d{4}(?:[\s-]\d{4}){2,3}(?!\w)", say.telephone),
         rule(r"\b24/7\b", "twenty four seven"),
         rule(r"\b[vV]?(?P<n>\d+(?:\.\d+){2,5})(?![\w]|\.\d)", say.version),
         rule(r"\b[vV](?P<n>\d+(?:\.\d+)?)(?![\w]|\.\d)", say.version),
@@ -49,7 +52,8 @@ def rules(numerals: Numerals) -> list[Rule]:
         rule(r"(?<!\w)(?P<n>\d+(?:\.\d+)?)(?P<scale>[kKmM])\b", say.thousands),
         rule(rf"(?<![\w.])(?P<sign>[-−+])(?P<n>{_N}|\.\d+)", say.signed),
         rule(r"(?<![\w.,])(?P<n>\d{1,3}(?:,\d{3})+)(?:\.(?P<f>\d+))?(?![\w])", say.grouped),
-        rule(r"(?<![\w.])(?P<w>\d*)\.(?P<f>\d+)(?!\w|\.\d)", say.decimal),
+        rule(rf"(?<![\w.,])(?P<n>{_N})\s?[x×](?!\w|\s?[-+*/=^−])", say.times),
+        rule(r"(?<![\w.])(?P<w>\d*)\.(?P<f>\d+)(?!\d|\.\d)", say.decimal),
         rule(r"(?<![\w.,])(?P<n>\d+)(?!\w|\.\d|,\d{3}(?!\d))", say.plain),
         rule(r"(?<=[^\W\d_])-?(?P<n>\d+)", say.name),
         rule(r"(?P<n>\d+)-?(?=[^\W\d_])", say.name),
@@ -58,13 +62,16 @@ def rules(numerals: Numerals) -> list[Rule]:
 
 
 def first_rules(numerals: Numerals) -> list[Rule]:
-    """Decades: before a unit can take their s for seconds."""
+    """Decades, before a unit can take their s for seconds; digits in groups of three."""
     say = _Reader(numerals)
     words = (r"the\s", r"his\s", r"her\s", r"their\s", r"early\s", r"late\s", "mid-")
     behind = "|".join(rf"(?<=\b{word})" for word in words)
     return [
         rule(r"(?<![\w.])['’]?(?P<n>1\d\d0|20\d0)['’]?s\b", say.decade),
         rule(r"(?<!\w)['’](?P<n>[2-9]0)s\b", say.decade),
+        rule(r"(?<![\w.,])\d{1,3}(?:\.\d{3}){2,5}(?![\w.])", say.groups),
+        rule(r"(?<![\w.,])\d{1,3}(?:[ \u00a0\u202f]\d{3}){2,5}(?!\w|-)", say.groups),
+        rule(r"(?<![\w.,])\d{1,3}(?:[ \u00a0\u202f]000|[\u00a0\u202f]\d{3})(?!\w)", say.groups),
         rule(rf"(?:{behind})(?P<n>[2-9]0)s\b", say.decade),
     ]
 
@@ -88,12 +95,12 @@ class _Reader:
 
     def fraction(self, match: re.Match[str]) -> str | None:
         numerator, denominator = int(match["a"]), int(match["b"])
-        if numerator == 0 or not 2 <= denominator <= 100 or numerator >= 10 * denominator:
-            if match["whole"]:
-                return None
-            cardinal = self._numerals.cardinal
-            return f"{cardinal(match['a'])} over {cardinal(match['b'])}"
-        return self._mixed(match["whole"], numerator, denominator)
+        if denominator in _DENOMINATORS and match[0] != "9/11" and 0 < numerator < 10 * denominator:
+            return self._mixed(match["whole"], numerator, denominator)
+        if match["whole"]:
+            return None
+        between = " " if numerator <= 12 < denominator <= 31 or match[0] == "9/11" else " over "
+        return between.join(self._numerals.cardinal(match[part]) for part in "ab")
 
     def power(self, match: re.Match[str]) -> str:
         number = int(match["n"])
@@ -119,6 +126,9 @@ class _Reader:
 
     def ordinal(self, match: re.Match[str]) -> str:
         return self._numerals.ordinal(match["n"].replace(",", ""))
+
+    def groups(self, match: re.Match[str]) -> str:
+        return self._numerals.cardinal("".join(re.findall(r"\d+", match[0])))
 
     def decade(self, match: re.Match[str]) -> str:
         return _plural(self._year(match["n"]))
@@ -150,7 +160,10 @@ class _Reader:
         return self._numerals.amount(match["n"].replace(",", ""), match["f"])
 
     def decimal(self, match: re.Match[str]) -> str:
-        return self._numerals.decimal(match["w"], match["f"])
+        return f"{self._numerals.decimal(match['w'], match['f'])} "
+
+    def times(self, match: re.Match[str]) -> str:
+        return f"{self._number(match['n'])} times"
 
     def plain(self, match: re.Match[str]) -> str:
         return self._year(match["n"])

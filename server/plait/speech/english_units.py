@@ -20,6 +20,7 @@ _REGULAR = {
     "cl": "centiliter", "dB": "decibel", "px": "pixel", "cal": "calorie", "kcal": "kilocalorie",
     "J": "joule", "kJ": "kilojoule", "MJ": "megajoule", "Pa": "pascal", "kPa": "kilopascal",
     "hPa": "hectopascal", "mbar": "millibar", "ha": "hectare", "rad": "radian",
+    "tsp": "teaspoon", "tbsp": "tablespoon",
     "m²": "square meter", "km²": "square kilometer", "cm²": "square centimeter",
     "m2": "square meter", "km2": "square kilometer", "m³": "cubic meter", "cm³": "cubic centimeter",
     "m3": "cubic meter", "sq mi": "square mile",

@@ -43,7 +43,7 @@ _MONARCHS = (
     "|Nicholas|Peter|Ivan|Ramses|Ptolemy|Constantine|Harald|Olav|Gustav|Christian|Margaret|Mary"
     "|Wilhelm|Friedrich|Alfonso|Francis|Robert|Urban|Boniface|Julius|Xerxes|Darius|Cleopatra"
 )
-_ROMAN = r"(?P<roman>(?=[IVXL])(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3}))"
+_ROMAN = r"(?P<roman>(?=[IVXL])(?:XL|L?X{0,3})(?:IX|IV|V?I{0,3})(?<=[IVXL]))"
 _GREEK = dict(
     zip(
         "αβγδεζηθικλμνξοπρσςτυφχψω",
@@ -98,7 +98,7 @@ def rules(numerals: Numerals) -> list[Rule]:
         rule(r"\ba\.\s?k\.\s?a\.?|\baka\b", "also known as"),
         rule(r"\bw/o\b", "without"),
         rule(r"\bw/(?=\s)", "with"),
-        rule(rf"\b(?P<word>{'|'.join(_TITLES)})\.(?=\s+[A-Z])", lambda m: _TITLES[m["word"]]),
+        rule(rf"\b(?P<word>{'|'.join(_TITLES)})\.(?=\s+[A-Z&])", lambda m: _TITLES[m["word"]]),
         rule(r"(?<=\d\s)(?P<a>[NESW])\.(?=\s[A-Z])", lambda m: _COMPASS[m["a"]]),
         rule(rf"\b(?P<word>{'|'.join(_SHORT)})\.(?=\s?\d)", lambda m: _SHORT[m["word"]]),
         rule(r"\b(?P<word>vs|approx|dept|ca)\.(?=\s)", lambda m: _SHORT[m["word"]]),
@@ -106,9 +106,10 @@ def rules(numerals: Numerals) -> list[Rule]:
         rule(r"\b(?P<a>[A-Z]{1,2})&(?P<b>[A-Z]{1,2})\b", _letters_and_letters),
         rule(rf"\b(?P<word>Jr|Sr){end}", lambda m: _TITLES[m["word"]]),
         rule(rf"\b(?P<word>{'|'.join(_LAST)}){end}", lambda m: _LAST[m["word"]]),
+        rule(r"\bSt\.?\s*$", "street."),
         rule(r"\betc\b", "et cetera"),
-        rule(rf"\b(?P<word>{_ANNOUNCING})\s+{_ROMAN}\b(?![.'’]\w)", say.announced),
-        rule(rf"\b(?P<word>{_MONARCHS})\s+(?!I\b){_ROMAN}\b(?![.'’]\w)", say.monarch),
+        rule(rf"\b(?P<word>{_ANNOUNCING})\s+{_ROMAN}\b(?!\.\w)", say.announced),
+        rule(rf"\b(?P<word>{_MONARCHS})\s+(?!I\b){_ROMAN}\b(?!\.\w)", say.monarch),
         rule(r"\bCO(?=[2₂]\b)|\b[A-Z]{2,3}(?=[₀-₉])", lambda m: " ".join(m[0])),
         rule(r"\bC\+\+", "C plus plus"),
         rule(r"\b(?P<a>[CF])\#", lambda m: f"{m['a']} sharp"),
@@ -116,6 +117,7 @@ def rules(numerals: Numerals) -> list[Rule]:
         rule(r"(?<=\d)\s?\*\s?(?=[\d(])", " times "),
         rule(r"(?<=[\d)])\s+[-−—]\s+(?=[\d(][^\n]{0,40}=)", " minus "),
         rule(r"(?<=[\d)])\s?/\s(?=[\d(])", " divided by "),
+        rule(r"&&", " and "),
         rule(r"[!=]==?", lambda m: " not equal to " if m[0][0] == "!" else " equals "),
         rule(r"<=|>=", lambda m: f" {SIGNS['≤' if m[0] == '<=' else '≥']} "),
         rule(r"[-=]>|<[-=]", " to "),
@@ -133,6 +135,7 @@ def last_rules() -> list[Rule]:
         rule(r"(?<=[^\W_])[/:](?=[^\W_])", " "),
         rule(rf"[{signs}]", lambda m: f" {SIGNS[m[0]]} "),
         rule(r"(?![A-Za-z\u00aa\u00ba\u00c0-\u024f\u1e00-\u1eff])[^\W\d_]+", " "),
+        rule(r"(?<=[\w)])\s[-−]\s(?=[\w(])", " minus "),
         rule(r"~(?=\s?\w)", " about "),
         rule(r"(?<=\w)\^(?=\w)", " to the power of "),
         rule(r"[\[\]{}]", ", "),
