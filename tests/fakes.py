@@ -23,6 +23,7 @@ from plait.engines.base import (
     Fault,
     Feed,
     Finished,
+    FinishInput,
     Item,
     Pause,
     Prepare,
@@ -30,6 +31,7 @@ from plait.engines.base import (
     Released,
     Resume,
     Start,
+    Starved,
 )
 from plait.errors import EngineCrashed, GenerationFailed
 from plait.scheduling.scheduler import Scheduler
@@ -117,6 +119,11 @@ class PlayedEngine:
 
     def consume(self, job: int, size_bytes: int) -> None:
         self._emit(Consumed(job, size_bytes))
+
+    def starve(self, job: int, *, crossed: int = 0, keeps_bytes: int = 0) -> None:
+        """It waits for input; the last `crossed` commands had not reached it."""
+        told = [c for c in self.sent if isinstance(c, Feed | FinishInput) and c.job == job]
+        self._emit(Starved(job, keeps_bytes, len(told) - crossed))
 
     def fed(self, job: int) -> str:
         """All the text this job was fed, in order."""

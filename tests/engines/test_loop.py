@@ -28,6 +28,7 @@ from plait.engines.base import (
     Resume,
     Shutdown,
     Start,
+    Starved,
     Stats,
 )
 from plait.engines.loop import WorkerLoop
@@ -301,6 +302,20 @@ def test_input_before_the_start_reaches_the_job_and_what_it_took_is_told() -> No
     names = [name for name, _ in bench.engine.calls]
     assert names == ["prepare", "feed", "finish_input", "start"]
     assert [type(event) for event in events] == [Prepared, Consumed, Released]
+
+
+def test_a_starving_job_says_how_much_input_it_had_been_told() -> None:
+    bench = Bench()
+    bench.engine.steps = [
+        bench.step(Starved(1), meanwhile=(Feed(1, texts=["z"]), FinishInput(1))),
+        bench.step(Starved(1), Starved(7), released(1)),
+    ]
+    prepare_it, start_it = open_job(1)
+    bench.put(prepare_it, Feed(1, texts=["x"]), start_it)
+
+    starved = [event for event in bench.run() if isinstance(event, Starved)]
+
+    assert [(event.job, event.inputs) for event in starved] == [(1, 1), (1, 3)]
 
 
 def test_an_audio_frame_longer_than_the_wire_allows_is_the_adapters_bug() -> None:

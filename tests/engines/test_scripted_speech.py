@@ -17,6 +17,7 @@ from plait.engines.base import (
     LoadSpec,
     Prepare,
     Released,
+    Starved,
 )
 from plait.engines.scripted import ScriptedEngine, load
 from plait.engines.scripted_speech import FORMAT, tone
@@ -90,9 +91,8 @@ def test_frames_follow_each_other_and_are_short_enough() -> None:
 def test_fed_text_is_spoken_by_passages_and_consumed_as_they_begin() -> None:
     engine = engine_of()
     opened(engine)
-    assert engine.idle
     engine.feed(Feed(1, None, ["Grüße"]))
-    assert engine.idle
+    assert run_until_idle(engine) == [Starved(1)]
     engine.feed(Feed(1, None, [" an alle. Und"]))
     events = run_until_idle(engine)
     assert [e for e in events if isinstance(e, Consumed)] == [Consumed(1, 17)]
@@ -100,6 +100,19 @@ def test_fed_text_is_spoken_by_passages_and_consumed_as_they_begin() -> None:
     events += run_until_idle(engine)
     assert "".join(m["text"] for m in marks_of(events)) == "Grüße an alle. Und"
     assert isinstance(events[-1], Released)
+
+
+def test_it_says_once_that_it_waits_for_input_and_never_after_the_end() -> None:
+    engine = engine_of()
+    opened(engine)
+    assert run_until_idle(engine) == [Starved(1)]
+    engine.feed(Feed(1, None, ["One."]))
+    assert run_until_idle(engine)[-1] == Starved(1)
+    engine.pause(1)
+    engine.resume(1)
+    assert engine.idle
+    engine.finish_input(1)
+    assert not any(isinstance(event, Starved) for event in run_until_idle(engine))
 
 
 def test_input_without_a_word_ends_well_with_no_audio() -> None:

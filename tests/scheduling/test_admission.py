@@ -48,9 +48,15 @@ def test_interactive_goes_before_batch() -> None:
     assert run(queue).start == [2, 1]
 
 
-def test_a_resuming_stream_goes_first_and_needs_no_memory() -> None:
-    queue = [candidate(1), candidate(2, size=10**6, resuming=True)]
+def test_a_resuming_stream_goes_first() -> None:
+    queue = [candidate(1), candidate(2, size=0, resuming=True)]
     assert run(queue, Capacity(1, 0)).start == [2]
+
+
+def test_of_resuming_streams_those_that_kept_their_memory_go_first() -> None:
+    queue = [candidate(1, resuming=True), candidate(2, size=0, resuming=True), candidate(3)]
+    decision = run(queue, Capacity(9, 5))
+    assert (decision.start, decision.waiting) == ([2], [1, 3])
 
 
 def test_waiting_too_long_is_refused_and_resuming_never_is() -> None:
@@ -69,7 +75,7 @@ candidates = st.builds(
     Candidate,
     ticket=st.integers(1, 10**6),
     owner=st.sampled_from("abc"),
-    reserve_bytes=st.integers(0, 100),
+    needed_bytes=st.integers(0, 100),
     enqueued=st.floats(0, 100),
     batch=st.booleans(),
     resuming=st.booleans(),
@@ -86,7 +92,7 @@ def test_everyone_is_started_refused_or_waiting_and_capacity_holds(
     assert sorted(placed) == sorted(c.ticket for c in queue)
     started = [c for c in queue if c.ticket in decision.start]
     assert len(started) <= slots
-    assert sum(c.reserve_bytes for c in started if not c.resuming) <= available
+    assert sum(c.needed_bytes for c in started) <= available
 
 
 @given(queues, st.integers(0, 5), st.integers(0, 300))

@@ -27,7 +27,7 @@ steps = st.lists(
             ["open"] * 3
             + ["items", "tick"] * 2
             + ["cancel", "ack", "finish", "fail", "release", "crash", "hang_up", "drain"]
-            + ["feed", "end"]
+            + ["feed", "end", "starve"]
         ),
         st.integers(0, 5),
         st.integers(0, 7),
@@ -83,6 +83,11 @@ async def _end(world: World, a: int, b: int) -> None:
     if world.opened:
         id = max(1, world.next_id - 1 - b)
         world.opened[id].end(id)
+
+
+async def _starve(world: World, a: int, b: int) -> None:
+    if (job := world.job(a)) is not None and not world.rig.engine.running[job]:
+        world.rig.engine.starve(job, crossed=max(0, b - 6))
 
 
 async def _ack(world: World, a: int, b: int) -> None:
@@ -151,6 +156,7 @@ ACTIONS: dict[str, Callable[[World, int, int], Awaitable[None]]] = {
     "drain": _drain,
     "feed": _feed,
     "end": _end,
+    "starve": _starve,
 }
 
 
@@ -187,6 +193,7 @@ async def play(script: list[Step], method: str) -> None:
             await ACTIONS[name](world, a, b)
             assert r.engine.computing <= 2
             await settle()
+            assert r.engine.computing <= r.gauge("plait_slots_used", model="m") <= 2
         alive = [peer for peer in world.all_peers if peer.closed is None]
         r.engine.release_after = 0.0
         for id, peer in world.opened.items():

@@ -41,6 +41,7 @@ from plait.engines.events import (
     Ready as Ready,
     Refused as Refused,
     Released as Released,
+    Starved as Starved,
     Stats as Stats,
     Usage as Usage,
 )
@@ -71,7 +72,8 @@ class Engine(Protocol):
 
     def feed(self, feed: Feed) -> None:
         """More input, from `prepare` on: also before `start`, and while paused. Take it quickly;
-        what is done with it belongs into `step`, and `Consumed` says when it was."""
+        what is done with it belongs into `step`, and `Consumed` says when it was, `Starved` that
+        nothing is left to do."""
 
     def finish_input(self, job: int) -> None:
         """No more `feed`; at most once per job."""

@@ -131,6 +131,19 @@ class Consumed(msgspec.Struct, tag="consumed", array_like=True):
     bytes: int
 
 
+class Starved(msgspec.Struct, tag="starved", array_like=True):
+    """The job did all it can with the input it has, and does nothing until there is more or its
+    end. Sent once per such wait, from the `step` that found it out; never once its input ended.
+
+    `keeps_bytes`: what it keeps of its reservation meanwhile. `inputs`, which the worker loop fills
+    in: how many `Feed` and `FinishInput` it had been told; one sent since makes this void.
+    """
+
+    job: int
+    keeps_bytes: int = 0
+    inputs: int = 0
+
+
 class Finished(msgspec.Struct, tag="finished", array_like=True):
     """The job reached its natural end; `Released` follows (often in the same batch)."""
 
@@ -165,7 +178,7 @@ class Pong(msgspec.Struct, tag="pong", array_like=True):
 
 
 class Gauges(msgspec.Struct, tag="gauges", array_like=True):
-    """Stats outside a `Pong`: sent with each start and each `Released`, so gauges move at once.
+    """Stats outside a `Pong`: with each start, pause, resume and `Released`; gauges move at once.
 
     Sent by the worker loop, never by an adapter; `EngineProcess` keeps it and does not pass it on.
     """
@@ -173,5 +186,5 @@ class Gauges(msgspec.Struct, tag="gauges", array_like=True):
     stats: Stats
 
 
-JobEvent = Prepared | Refused | Item | Consumed | Finished | Failed | Released
+JobEvent = Prepared | Refused | Item | Consumed | Starved | Finished | Failed | Released
 Event = JobEvent | Loading | Ready | LoadFailed | Pong | Gauges

@@ -19,7 +19,7 @@ from typing import Protocol
 
 import numpy as np
 
-from plait.engines.base import Consumed, Event, Usage
+from plait.engines.base import Consumed, Event, Starved, Usage
 from plait.engines.kokoro_model import SAMPLE_RATE, Floats
 from plait.engines.kokoro_output import Offsets, Samples, SpeechOutput
 from plait.speech.segment import Segment
@@ -244,7 +244,7 @@ class SpeechJob:
         self._awaited = True
         if not self._spoken.done:
             self._starved = True
-            return []
+            return [Starved(self.id, self.held_bytes)]
         self.ended = True
         return [*self._output.rest()]
 

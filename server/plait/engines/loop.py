@@ -8,7 +8,6 @@ never polls. Knows no socket, no process and no model.
 
 from __future__ import annotations
 
-import sys
 import time
 import traceback
 from collections import deque
@@ -37,9 +36,10 @@ from plait.engines.base import (
     Resume,
     Shutdown,
     Start,
+    Starved,
     Stats,
 )
-from plait.engines.loop_job import LoopJob, fault_of, usage_of_nothing
+from plait.engines.loop_job import LoopJob, complain, dead_seconds, fault_of, usage_of_nothing
 from plait.engines.mailbox import Mailbox
 from plait.errors import Internal, PlaitError
 from plait.wire.frames import MAX_AUDIO_FRAME_BYTES, BinaryKind
@@ -144,7 +144,7 @@ class WorkerLoop:
             self._refuse(command.job, error)
         except Exception as error:  # noqa: BLE001 - on a peer's data, nothing computes: its fault
             # Without the message, which may quote what the peer sent.
-            _complain(f"preparing job {command.job} raised {type(error).__name__}")
+            complain(f"preparing job {command.job} raised {type(error).__name__}")
             traceback.print_tb(error.__traceback__)
             failure = Internal("This request could not be prepared; the server's log says why.")
             self._refuse(command.job, failure)
@@ -176,18 +176,24 @@ class WorkerLoop:
         self._out.append(Refused(job_id, fault_of(error)))
 
     def _feed(self, command: Feed) -> None:
-        self._tell(command.job, lambda: self._engine.feed(command))
+        self._input(command.job, lambda: self._engine.feed(command))
 
     def _finish_input(self, command: FinishInput) -> None:
-        self._tell(command.job, lambda: self._engine.finish_input(command.job))
+        self._input(command.job, lambda: self._engine.finish_input(command.job))
+
+    def _input(self, job_id: int, call: Callable[[], None]) -> None:
+        if self._tell(job_id, call):
+            self._jobs[job_id].inputs += 1
 
     def _pause(self, command: Pause) -> None:
         if self._tell(command.job, lambda: self._engine.pause(command.job)):
             self._jobs[command.job].paused = True
+            self._gauges_due = True
 
     def _resume(self, command: Resume) -> None:
         if self._tell(command.job, lambda: self._engine.resume(command.job)):
             self._jobs[command.job].paused = False
+            self._gauges_due = True
 
     def _tell(self, job_id: int, call: Callable[[], None]) -> bool:
         """False when the job is over (the command crossed its end) or this ends it."""
@@ -235,46 +241,44 @@ class WorkerLoop:
         end = self._clock()
         self._books.steps += 1
         self._books.busy_seconds += end - begin
-        self._books.dead_seconds += self._dead_seconds(computing, begin, end, events)
+        stamps = {i: at for i in computing if (at := self._mailbox.stamp(i)) is not None}
+        if stamps:
+            self._books.dead_seconds += dead_seconds(stamps, begin, end, events) / len(computing)
         for event in events:
             self._pass_on(event)
 
-    def _dead_seconds(
-        self, computing: list[int], begin: float, end: float, events: list[Event]
-    ) -> float:
-        """Each cancelled job's share of the step, from its cancel's arrival to its release."""
-        stamps = [(i, stamp) for i in computing if (stamp := self._mailbox.stamp(i)) is not None]
-        if not stamps:
-            return 0.0
-        ends = {event.job: event.at for event in events if isinstance(event, Released)}
-        dead = sum(max(0.0, min(end, ends.get(i, end)) - max(begin, at)) for i, at in stamps)
-        return dead / len(computing)
-
     def _pass_on(self, event: Event) -> None:
         match event:
-            case Item(job=job_id, units=units):
-                if event.kind == BinaryKind.AUDIO_OUT:
-                    assert len(event.data) <= MAX_AUDIO_FRAME_BYTES, "an audio frame too long"
-                job = self._jobs.get(job_id)
-                if job is None:
-                    _complain(f"the adapter yielded an item of the unknown job {job_id}")
-                elif self._mailbox.stamp(job_id) is not None:
-                    job.wasted += units
-                elif job.fault is None:
-                    self._out.append(event)
+            case Item():
+                self._pass_on_item(event)
             case Finished(job=job_id) | Failed(job=job_id):
                 job = self._jobs.get(job_id)
                 if job is not None and job.fault is None:
+                    self._out.append(event)
+            case Starved(job=job_id):
+                if (job := self._jobs.get(job_id)) is not None:
+                    event.inputs = job.inputs
                     self._out.append(event)
             case Released():
                 self._release(event)
             case _:
                 self._out.append(event)
 
+    def _pass_on_item(self, item: Item) -> None:
+        if item.kind == BinaryKind.AUDIO_OUT:
+            assert len(item.data) <= MAX_AUDIO_FRAME_BYTES, "an audio frame too long"
+        job = self._jobs.get(item.job)
+        if job is None:
+            complain(f"the adapter yielded an item of the unknown job {item.job}")
+        elif self._mailbox.stamp(item.job) is not None:
+            job.wasted += item.units
+        elif job.fault is None:
+            self._out.append(item)
+
     def _release(self, event: Released) -> None:
         job = self._jobs.pop(event.job, None)
         if job is None or not job.running:
-            _complain(f"the adapter released job {event.job}, which was not running")
+            complain(f"the adapter released job {event.job}, which was not running")
             return
         if job.fault is not None:
             self._out.append(Failed(event.job, job.fault, event.usage))
@@ -291,7 +295,3 @@ class WorkerLoop:
             return
         batch, self._out = self._out, []
         self._send(batch)
-
-
-def _complain(what: str) -> None:
-    sys.stderr.write(f"worker: {what}\n")

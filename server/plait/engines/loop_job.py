@@ -1,10 +1,12 @@
-"""What the worker loop itself knows of a job, besides what its adapter does."""
+"""What the worker loop itself knows of a job, besides what its adapter does, and says of it."""
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from plait.engines.base import Fault, Usage
+from plait.engines.base import Event, Fault, Released, Usage
 from plait.errors import OutOfMemory, PlaitError
 
 
@@ -17,6 +19,7 @@ class LoopJob:
     running: bool = False
     paused: bool = False
     cancelled: bool = False
+    inputs: int = 0  # `Feed` and `FinishInput` it was told
     wasted: int = 0
     fault: Fault | None = None
 
@@ -34,3 +37,16 @@ def fault_of(error: PlaitError | MemoryError) -> Fault:
     return Fault.of(
         OutOfMemory("The engine ran out of memory for this stream; try again or send less.")
     )
+
+
+def dead_seconds(
+    stamps: Mapping[int, float], begin: float, end: float, events: Sequence[Event]
+) -> float:
+    """What a step spent on cancelled jobs, by job when its cancel arrived: each from then to its
+    release."""
+    ends = {event.job: event.at for event in events if isinstance(event, Released)}
+    return sum(max(0.0, min(end, ends.get(i, end)) - max(begin, at)) for i, at in stamps.items())
+
+
+def complain(what: str) -> None:
+    sys.stderr.write(f"worker: {what}\n")

@@ -30,6 +30,7 @@ from plait.engines.base import (
     Prepared,
     Released,
     Report,
+    Starved,
     Stats,
 )
 from plait.engines.script import Script, parse_script
@@ -174,7 +175,7 @@ class ScriptedEngine:
         self._pace.interrupt()
 
     def step(self) -> list[Event]:
-        events = self._release_due()
+        events = [*self._release_due(), *self._starve()]
         running = [job for job in self._jobs.values() if job.runs]
         if not running:
             if not events:
@@ -190,7 +191,9 @@ class ScriptedEngine:
 
     @property
     def idle(self) -> bool:
-        return not any(job.runs or job.release_at is not None for job in self._jobs.values())
+        return not any(
+            job.runs or job.starves or job.release_at is not None for job in self._jobs.values()
+        )
 
     def stats(self) -> Stats:
         held = sum(job.kv_tokens for job in self._jobs.values() if job.started)
@@ -221,6 +224,12 @@ class ScriptedEngine:
             if job.release_at is not None and job.release_at <= now
         ]
         return [self._release(job) for job in due]
+
+    def _starve(self) -> list[Event]:
+        starving = [job for job in self._jobs.values() if job.starves]
+        for job in starving:
+            job.starved = True
+        return [Starved(job.job) for job in starving]
 
     def _wait_for_release(self) -> None:
         ends = [job.release_at for job in self._jobs.values() if job.release_at is not None]

@@ -22,6 +22,7 @@ class ScriptedJob:
     script: Script
     started: bool = False
     paused: bool = False
+    starved: bool = False  # it said that it waits for input
     prefilled: int = 0
     produced: int = 0
     release_at: float | None = None
@@ -35,6 +36,12 @@ class ScriptedJob:
     def ready(self) -> bool:
         """It has something to do: input, where it takes any."""
         return True
+
+    @property
+    def starves(self) -> bool:
+        """It has nothing to do and has not said so."""
+        active = self.started and not self.paused and self.release_at is None
+        return active and not self.ready and not self.starved
 
     @property
     def kv_tokens(self) -> int:

@@ -65,6 +65,7 @@ class SpeechJob(ScriptedJob):
     def feed(self, text: str) -> None:
         """Raises InvalidRequest for a bad script."""
         self.text += text
+        self.starved = False
         if len(self.heard) < SCRIPT_CHARACTERS:
             self.heard += text
             own = self.script
@@ -72,6 +73,7 @@ class SpeechJob(ScriptedJob):
 
     def finish_input(self) -> None:
         self.input_ended = True
+        self.starved = False
 
     def advance(self) -> list[Event]:
         """One word, with what has to precede it."""

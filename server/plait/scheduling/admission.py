@@ -2,7 +2,8 @@
 
 Re-run after every change; it returns decisions and does nothing. Time is passed in. The order:
 
-1. streams that had yielded their slot and want it back (first come, first served);
+1. streams that had yielded their slot and want it back (first come, first served), those that
+   kept their memory first: the others may wait for what these give back in the end;
 2. interactive before batch;
 3. inside a class round robin over owners (connections; later apps), each owner's own in order.
 
@@ -22,14 +23,14 @@ from plait.errors import PlaitError, QueueTimeout
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One waiting stream. `ticket` grows with arrival."""
+    """One waiting stream. `ticket` grows with arrival; `needed_bytes` is what it does not hold."""
 
     ticket: int
     owner: str
-    reserve_bytes: int
+    needed_bytes: int
     enqueued: float
     batch: bool = False
-    resuming: bool = False  # keeps its reservation, wants only a slot
+    resuming: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +69,12 @@ def decide(
     slots, available = capacity.free_slots, capacity.available_bytes
     ordered = _order(waiting, served)
     for index, candidate in enumerate(ordered):
-        needed = 0 if candidate.resuming else candidate.reserve_bytes
-        if slots == 0 or needed > available:
+        if slots == 0 or candidate.needed_bytes > available:
             decision.waiting.extend(c.ticket for c in ordered[index:])
             break
         decision.start.append(candidate.ticket)
         slots -= 1
-        available -= needed
+        available -= candidate.needed_bytes
     return decision
 
 
@@ -90,7 +90,7 @@ def _order(queue: Iterable[Candidate], served: Sequence[str]) -> list[Candidate]
     keyed = []
     for candidate in sorted(queue, key=lambda c: c.ticket):
         if candidate.resuming:
-            key = (0, 0, 0, candidate.ticket)
+            key = (0, int(candidate.needed_bytes > 0), 0, candidate.ticket)
         else:
             # An owner's n-th request of a class waits for everybody's n-1-th.
             turn = turns.get((candidate.owner, candidate.batch), 0)

@@ -26,23 +26,29 @@ class Leases:
         self.slots = 0 if info is None else info.slots
         self.budget.limit_bytes = 0 if info is None else info.kv_budget_bytes
 
-    def take_slot(self, ticket: Ticket) -> None:
+    def take(self, ticket: Ticket, now: float) -> None:
+        """A slot, and what it lacks of its reservation."""
         assert not ticket.holds_slot
         assert self.free_slots > 0
         ticket.holds_slot = True
+        ticket.slot_since = now
         self.slots_used += 1
-
-    def reserve(self, ticket: Ticket) -> None:
-        self.budget.reserve(ticket.reserve_bytes)
+        self.budget.reserve(ticket.lacks_bytes)
         ticket.reserved_bytes = ticket.reserve_bytes
 
-    def free_slot(self, ticket: Ticket) -> None:
+    def free_slot(self, ticket: Ticket, now: float) -> None:
         if ticket.holds_slot:
             ticket.holds_slot = False
+            ticket.slot_seconds += now - ticket.slot_since
             self.slots_used -= 1
 
-    def give_back(self, ticket: Ticket) -> None:
+    def shrink(self, ticket: Ticket, keeps_bytes: int) -> None:
+        """Its reservation, to no more than that."""
+        spare_bytes = max(0, ticket.reserved_bytes - keeps_bytes)
+        self.budget.release(spare_bytes)
+        ticket.reserved_bytes -= spare_bytes
+
+    def give_back(self, ticket: Ticket, now: float) -> None:
         """Everything it holds; a second call finds nothing left to give."""
-        self.free_slot(ticket)
-        self.budget.release(ticket.reserved_bytes)
-        ticket.reserved_bytes = 0
+        self.free_slot(ticket, now)
+        self.shrink(ticket, 0)

@@ -86,7 +86,7 @@ def _candidate(ticket: Ticket) -> Candidate:
     return Candidate(
         ticket.job,
         ticket.owner,
-        ticket.reserve_bytes,
+        ticket.lacks_bytes,
         ticket.enqueued,
         ticket.batch,
         ticket.state is TicketState.RESUMING,

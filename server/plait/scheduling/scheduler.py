@@ -32,6 +32,7 @@ from plait.engines.base import (
     Released,
     Resume,
     Start,
+    Starved,
     Stats,
 )
 from plait.errors import ModelLoadFailed, PlaitError, QueueFull, ShuttingDown
@@ -144,17 +145,20 @@ class Scheduler:
 
     def feed(self, ticket: Ticket, command: Feed | FinishInput) -> None:
         """More input, or its end. It waits here only while the worker does not know the job."""
+        if ticket.state in (TicketState.CANCELLING, TicketState.ENDED):
+            return
         if ticket.state is TicketState.LOADING:
             ticket.early_input.append(command)
-        elif ticket.state not in (TicketState.CANCELLING, TicketState.ENDED):
+        else:
             self.engine.send(command)
+        self._pauses.feed(ticket)
 
     def pause(self, ticket: Ticket) -> None:
-        """Stop computing for a reader that does not read. The reservation stays."""
+        """Stop computing for a reader that does not read."""
         self._pauses.pause(ticket)
 
     def resume(self, ticket: Ticket) -> None:
-        """Compute again; ahead of new work if the slot had been yielded."""
+        """It reads: compute again, ahead of new work if the slot had been yielded."""
         self._pauses.resume(ticket)
 
     def drain(self) -> None:
@@ -215,6 +219,8 @@ class Scheduler:
                 ticket.listener.on_item(event)
             case Consumed():
                 ticket.listener.on_consumed(event.bytes)
+            case Starved():
+                self._pauses.starve(ticket, event)
             case Prepared():
                 self._enqueue(ticket, event)
             case Refused():
@@ -245,16 +251,15 @@ class Scheduler:
         ticket.listener.on_refused(error)
 
     def grant(self, ticket: Ticket) -> None:
+        now = self._clock()
         self._line.grant(ticket)
-        self._leases.take_slot(ticket)
+        self._leases.take(ticket, now)
         if ticket.state is TicketState.RESUMING:
             ticket.state = TicketState.RUNNING
             self.engine.send(Resume(ticket.job))
             return
         ticket.state = TicketState.RUNNING
-        ticket.started_at = self._clock()
-        self._leases.reserve(ticket)
-        self._metrics.queue_wait(ticket.started_at - ticket.submitted)
+        self._metrics.queue_wait(now - ticket.submitted)
         self.engine.send(Start(ticket.job))
         assert ticket.prepared is not None
         assert self._info is not None
@@ -278,14 +283,14 @@ class Scheduler:
 
     def _release(self, ticket: Ticket, released: Released) -> None:
         self._stops.confirm(ticket, released.at, released.wasted)
-        self._pump.observe_hold(self._clock() - ticket.started_at)
         self._forget(ticket)
+        self._pump.observe_hold(ticket.slot_seconds)
         ticket.listener.on_released(released)
 
     def _forget(self, ticket: Ticket) -> None:
         """Give back what it holds, exactly once: nobody finds the ticket again afterwards."""
         ticket.stop_timer()
-        self._leases.give_back(ticket)
+        self._leases.give_back(ticket, self._clock())
         self._line.leave(ticket)
         self._tickets.pop(ticket.job, None)
         ticket.state = TicketState.ENDED

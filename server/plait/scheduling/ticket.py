@@ -19,7 +19,8 @@ class TicketState(enum.Enum):
     """Where a ticket stands, and so what it holds.
 
     LOADING, PREPARING and QUEUED hold nothing. RUNNING and PAUSED hold slot and reservation,
-    YIELDED and RESUMING the reservation only. CANCELLING holds what it held until *released*.
+    YIELDED and RESUMING no slot, and of the reservation what the job keeps. CANCELLING holds what
+    it held until *released*.
     """
 
     LOADING = "loading"
@@ -51,7 +52,12 @@ class Ticket:
     reserved_bytes: int = 0  # held now
     holds_slot: bool = False
     enqueued: float = 0.0
-    started_at: float = 0.0
+    slot_since: float = 0.0
+    slot_seconds: float = 0.0  # for how long it held a slot before that
+    reader_rests: bool = False
+    starved: bool = False  # the job waits for input
+    keeps_bytes: int = 0  # of its reservation, while it is starved
+    inputs: int = 0  # how many feeds and ends were sent, or wait in `early_input`
     cancel_stamp: float | None = None
     timer: asyncio.TimerHandle | None = field(default=None, repr=False)
 
@@ -63,6 +69,15 @@ class Ticket:
     def reserve_bytes(self) -> int:
         """What it needs to run."""
         return 0 if self.prepared is None else self.prepared.reserve_bytes
+
+    @property
+    def rests(self) -> bool:
+        return self.reader_rests or self.starved
+
+    @property
+    def lacks_bytes(self) -> int:
+        """What it does not hold yet of what it needs to run."""
+        return self.reserve_bytes - self.reserved_bytes
 
     def stop_timer(self) -> None:
         if self.timer is not None:
