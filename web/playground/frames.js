@@ -15,7 +15,7 @@
  * @typedef {{ kind: number, flags: number, id: number, seq: number, aux: number }} BinaryHeader
  */
 
-import { formatCount, formatMs } from "./format.js";
+import { formatMs } from "./format.js";
 
 /** Oldest go first. 4,000 frames of ordinary size are a few megabytes. */
 const MAX_FRAMES = 4000;
@@ -135,8 +135,7 @@ function oneLine(frame) {
  * A few words of what a frame says, for its row: text of an item, cause or proof of an ending.
  * @param {Frame} frame
  */
-export function preview({ message, header }) {
-  if (header) return header.kind === 1 ? `at sample ${formatCount(header.aux)}` : "";
+export function preview({ message }) {
   const { type, data, by, released, stop_ms, code, error, n, text, texts } = /** @type {any} */ (
     message ?? {}
   );

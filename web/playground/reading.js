@@ -104,11 +104,11 @@ export class Reading {
 
   /** @param {number} seconds  heard so far @param {boolean} sounding */
   show(seconds, sounding) {
-    const begun = begunBy(this.#words, seconds);
+    const begun = seconds > 0 ? begunBy(this.#words, seconds) : 0;
     for (; this.#begun < begun; this.#begun += 1) {
       for (const { classList } of this.#words[this.#begun]?.elements ?? []) classList.add("said");
     }
-    const word = sounding && seconds > 0 ? this.#words[begun - 1] : undefined;
+    const word = sounding ? this.#words[begun - 1] : undefined;
     const now = (word && seconds < word.end + 0.25 && word.elements[0]) || null;
     if (now === this.#now) return;
     this.#now?.classList.remove("now");

@@ -164,8 +164,9 @@ export class Stage {
       this.element.style.setProperty("--hue", String(streamHue(stream.id)));
     }
     setText(this.id, stream ? `#${stream.id}` : "");
-    setText(this.state, speech.trouble?.lost ? "lost" : STATE_TEXT[state]);
-    this.blocked.hidden = playback?.state !== "blocked";
+    const blocked = playback?.state === "blocked";
+    setText(this.state, speech.trouble?.lost ? "lost" : blocked ? "muted" : STATE_TEXT[state]);
+    this.blocked.hidden = !blocked;
     this.#renderFooter(speech);
     this.drawSoon();
   }

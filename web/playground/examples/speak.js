@@ -4,7 +4,7 @@ const plait = connect();
 const stop = new AbortController();
 
 const speech = plait.tts.synthesize({
-  text: "I begin at once, and I stop at once.", // or a chat stream, spoken while it is written
+  text: "I begin at once, and I stop at once.", // or a chat stream, as it is written
   voice: "af_heart",
   signal: stop.signal, // stop.abort() is silence here, and in the model
 });

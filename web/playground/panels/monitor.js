@@ -83,12 +83,6 @@ const TILES = [
     read: (now) => now.wastedTokens,
     format: formatCount,
   },
-  {
-    label: "Speech wasted",
-    hint: "computed after a cancel was read",
-    read: (now) => now.wastedAudioSeconds * 1000,
-    format: formatMs,
-  },
 ];
 
 const OUTCOMES = /** @type {const} */ ([
@@ -173,6 +167,7 @@ class MonitorPanel {
       ["Engine time", formatMs(sample.busySeconds * 1000)],
       ["Engine time after a stop", formatMs(sample.deadSeconds * 1000)],
       ["Speech computed", formatMs(sample.audioSeconds * 1000)],
+      ["Speech computed after a stop", formatMs(sample.wastedAudioSeconds * 1000)],
       ["Connections now", formatCount(sample.connections)],
     ];
     if (this.totals.children.length !== facts.length) {
