@@ -97,3 +97,45 @@ def test_weights_of_another_architecture_are_refused(tmp_path: Path, config: str
 def test_a_device_that_is_not_here_is_a_failed_load(tmp_path: Path, device: str) -> None:
     with pytest.raises(ModelLoadFailed, match=device):
         TorchKokoro.load(published(tmp_path), device)
+
+
+def layers() -> Any:
+    """A convolution and an LSTM as the package has them, small."""
+    torch.manual_seed(1)
+    layers = torch.nn.ModuleDict(
+        {
+            "convolution": torch.nn.Conv1d(6, 6, 5, padding=2),
+            "lstm": torch.nn.LSTM(6, 4, batch_first=True, bidirectional=True),
+        }
+    )
+    return layers.requires_grad_(False).eval()
+
+
+def packed(steps: Any) -> Any:
+    lengths = torch.tensor([steps.shape[1]])
+    return torch.nn.utils.rnn.pack_padded_sequence(steps, lengths, batch_first=True)
+
+
+@pytest.mark.parametrize("length", [1, 192, 193, 1000])
+def test_layers_cut_along_time_give_the_same_numbers(length: int) -> None:
+    pieces = importlib.import_module("plait.engines.kokoro_torch_pieces")
+    whole, cut = layers(), layers()
+    pieces.cut_long_layers(cut, lambda: None)
+    steps = torch.randn(1, length, 6)
+
+    for name, given in (("lstm", steps), ("lstm", packed(steps))):
+        expected, got = whole[name](given)[0], cut[name](given)[0]
+        torch.testing.assert_close(getattr(got, "data", got), getattr(expected, "data", expected))
+    over = steps.transpose(1, 2)
+    torch.testing.assert_close(cut["convolution"](over), whole["convolution"](over))
+
+
+def test_a_long_layer_asks_before_every_piece() -> None:
+    pieces = importlib.import_module("plait.engines.kokoro_torch_pieces")
+    cut, asked = layers(), []
+    pieces.cut_long_layers(cut, lambda: asked.append(1))
+
+    cut["convolution"](torch.randn(1, 6, 1000))
+    cut["lstm"](torch.randn(1, 1000, 6))
+
+    assert len(asked) == 3 * -(-1000 // pieces.PIECE)

@@ -64,6 +64,7 @@ class TorchKokoro:
         import torch
 
         from plait.engines.kokoro_torch_generator import WindowedGenerator
+        from plait.engines.kokoro_torch_pieces import cut_long_layers
 
         self._torch = torch
         self._device = torch.device(device)
@@ -74,6 +75,8 @@ class TorchKokoro:
         # The package's decoder ends by calling the vocoder; here it ends with what it hands over.
         del net.decoder.generator
         net.decoder.generator = lambda x, style, f0: x
+        if self._device.type == "cpu":
+            cut_long_layers(net, self._raise_if_stopped)
         for module in net.modules():
             if not any(module.children()):
                 module.register_forward_pre_hook(lambda *layer: self._raise_if_stopped())
