@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from plait.engines.base import Failed, Finished
+from plait.engines.base import Event, Failed, Finished, Starved
 from plait.engines.kokoro_output import FRAME_SAMPLES, SpeechOutput
 from plait.errors import EmptyText, InvalidRequest
 from plait.wire.frames import MAX_AUDIO_FRAME_BYTES, BinaryFlags
@@ -158,6 +158,23 @@ def test_text_is_spoken_clause_by_clause_as_it_comes(rig: SpeechRig) -> None:
 
     assert rig.spoken_text(job) == "hello there, and"
     assert isinstance(rig.ends[job], Finished)
+
+
+def test_a_job_out_of_text_says_so_once_and_what_it_keeps(rig: SpeechRig) -> None:
+    def starved() -> list[Starved]:
+        events: list[Event] = []
+        while not rig.engine.idle:
+            events += rig.step()
+        return [event for event in events if isinstance(event, Starved)]
+
+    job = rig.start()
+    assert starved() == [Starved(job, 0)]
+    rig.feed(job, "hello there, and")
+    assert starved() == [Starved(job, 0)]
+    rig.engine.finish_input(job)
+    assert starved() == []
+    blended = rig.start(voice="af_heart:0.5,bf_emma:0.5")
+    assert starved() == [Starved(blended, rig.engine.stats().kv_bytes)]
 
 
 def test_credit_comes_back_as_text_is_spoken(rig: SpeechRig) -> None:

@@ -45,6 +45,30 @@ async def test_the_first_words_are_heard_while_the_text_is_not_at_its_end(
         assert (await client.hear_until("done", 1))["usage"]["characters"] == 21
 
 
+async def test_four_that_wait_for_text_keep_nobody_waiting_and_are_spoken_when_it_comes(
+    speech_server: LiveServer,
+) -> None:
+    def no_slot_used() -> bool:
+        names = ("plait_slots_used", "plait_engine_slots_used")
+        return not any(speech_server.metric(name, model="scripted-speech") for name in names)
+
+    beginnings = {1: "", 2: "One", 3: "One. ", 4: "One. And"}
+    async with peer(speech_server.ws_url) as client:
+        for id, text in beginnings.items():
+            await client.speak(id)
+            await client.say({"type": "input", "id": id, "text": text})
+            await client.hear_until("started", id)
+        await client.speak(5, "Me too.")
+        assert await client.hear_audio(5, 2) == audio_of("Me too.")
+        await asyncio.to_thread(speech_server.wait_until, no_slot_used, 5, "no slot used")
+        for id in beginnings:
+            more = {"type": "input", "id": id, "text": " more."}
+            await client.say(more, {"type": "end", "id": id})
+        ends = await client.hear_terminals(*beginnings)
+    spoken = {id: end["usage"]["characters"] for id, end in ends.items()}
+    assert spoken == {id: len(text + " more.") for id, text in beginnings.items()}
+
+
 @pytest.mark.parametrize("sockets", [1, 4])
 async def test_four_texts_at_once_are_each_their_own(
     speech_server: LiveServer, sockets: int
