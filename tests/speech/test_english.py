@@ -9,7 +9,6 @@ from itertools import pairwise
 import pytest
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from plait.errors import InvalidRequest
 from plait.speech.front import FrontEnd
 from plait.speech.segment import MAX_PHONEMES, Segment
 from plait.speech.vocabulary import SYMBOLS
@@ -149,18 +148,3 @@ def test_streams_do_not_share_state(front: FrontEnd) -> None:
 
     assert [segment.text for segment in take_all(one)] == ["One sentence here. "]
     assert [segment.text for segment in take_all(other)] == ["Another one. "]
-
-
-def test_an_unknown_language_is_refused(front: FrontEnd) -> None:
-    with pytest.raises(InvalidRequest) as caught:
-        front.open("tlh")
-
-    assert caught.value.param == "language"
-
-
-def test_a_load_tells_how_it_goes() -> None:
-    told: list[tuple[str, int | None]] = []
-
-    FrontEnd.load([], report=lambda phase, percent: told.append((phase, percent)))
-
-    assert told == []

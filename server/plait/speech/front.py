@@ -8,7 +8,9 @@ voices' sounds, models or audio.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 
+from plait.errors import InvalidRequest
 from plait.speech.languages import LANGUAGES, canonical, improvable, missing, require
 from plait.speech.pronouncing import Pronouncer
 from plait.speech.reading import Reading
@@ -25,21 +27,22 @@ class FrontEnd:
 
     def __init__(self) -> None:
         self._readings: dict[str, Reading] = {}
+        self._broken: set[str] = set()  # not tried again: a try takes seconds
         self._english: Pronouncer | None = None
 
     @classmethod
     def load(cls, languages: Iterable[str] | None = None, report: Report | None = None) -> FrontEnd:
         """Load `languages` now; by default English. Others are loaded when they are first opened.
 
-        `report(phase, percent)` is told how it goes. Raises InvalidRequest (param `language`) for
-        a language that is not installed, unless it was only the default.
+        `report(phase, percent)` is told how it goes. What cannot be loaded is left out: one broken
+        dictionary takes no other language with it, and `open` says what is the matter.
         """
         front = cls()
         wanted = [canonical(one) for one in languages] if languages is not None else ["en-us"]
         for number, language in enumerate(dict.fromkeys(wanted)):
             if report is not None:
                 report(f"pronunciation of {language}", 100 * number // len(wanted))
-            if languages is not None or missing(language) is None:
+            with suppress(InvalidRequest):
                 front.warm(language)
         return front
 
@@ -59,8 +62,14 @@ class FrontEnd:
         reading.sound(sample, reading.script(sample))
 
     def _reading(self, code: str) -> Reading:
+        if code in self._broken:
+            raise _broken(code)
         if code not in self._readings:
-            self._readings[code] = Reading(code, self._load(code))
+            try:
+                self._readings[code] = Reading(code, self._load(code))
+            except (ImportError, OSError, RuntimeError, ValueError) as error:
+                self._broken.add(code)
+                raise _broken(code) from error
         return self._readings[code]
 
     def _load(self, code: str) -> Pronouncer:
@@ -81,6 +90,14 @@ class FrontEnd:
         if self._english is None:
             self._english = _load_english(british=False)
         return self._english
+
+
+def _broken(code: str) -> InvalidRequest:
+    return InvalidRequest(
+        f"language {code}: its pronunciation is installed here but cannot be loaded. Its operator "
+        f"can mend it: pip install --force-reinstall {LANGUAGES[code].install}.",
+        param="language",
+    )
 
 
 def _load_english(*, british: bool) -> Pronouncer:
