@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from numpy.testing import assert_array_equal
+from numpy.typing import NDArray
 
 from plait.bench.kokoro_statistics import WholeUtterance
 from plait.engines.kokoro_model import Floats, Interrupted
@@ -75,7 +76,7 @@ def spoken(utterance: Utterance) -> Samples:
     return np.concatenate(windows)
 
 
-def snr_db(reference: Floats, other: Floats) -> float:
+def snr_db(reference: NDArray[np.floating], other: NDArray[np.floating]) -> float:
     return float(10 * np.log10(np.sum(reference**2) / np.sum((reference - other) ** 2)))
 
 

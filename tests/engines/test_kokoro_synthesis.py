@@ -224,10 +224,11 @@ def test_frames_outside_of_the_utterance_are_silence() -> None:
 
 def test_folded_norms_normalise_and_style_at_once() -> None:
     generator = np.random.default_rng(5)
-    style, x = generator.standard_normal((2, 2, 50)), generator.standard_normal(50)
-    mean, deviation = generator.standard_normal(50), generator.uniform(0.5, 2, 50)
+    style = generator.standard_normal((2, 50), np.float32)
+    x, mean = generator.standard_normal((2, 50), np.float32)
+    deviation = generator.uniform(0.5, 2, 50).astype(np.float32)
 
-    scale, shift = fold_norms(style[0], mean, deviation)
+    scale, shift = fold_norms(style, mean, deviation)
 
-    expected = (1 + style[0][0]) * (x - mean) / deviation + style[0][1]
+    expected = (1 + style[0]) * (x - mean) / deviation + style[1]
     assert_allclose(scale * x + shift, expected, rtol=1e-4, atol=1e-5)

@@ -13,6 +13,7 @@ from numpy.testing import assert_allclose
 from onnx import TensorProto, helper, numpy_helper
 
 from plait.models.errors import ModelDamaged
+from plait.models.kokoro_acoustic import redraw_wide_convolutions
 from plait.models.kokoro_canvas import Canvas, Floats
 from plait.models.kokoro_convolution import Convolutions, tile_transform
 from plait.models.kokoro_dequantize import dequantize, live_nodes
@@ -25,14 +26,15 @@ def run(model: onnx.ModelProto, **inputs: Floats) -> Floats:
     from onnx.reference import ReferenceEvaluator
 
     (output,) = ReferenceEvaluator(model).run(None, inputs)
-    return np.asarray(output, np.float32)
+    result: Floats = np.asarray(output, np.float32)
+    return result
 
 
 # --- convolutions --------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("size", "kernel"), [(16, 7), (20, 11), (24, 7), (32, 11), (16, 3), (5, 2)]
+    ("size", "kernel"), [(16, 7), (20, 11), (24, 7), (32, 11), (16, 3), (6, 3), (5, 2)]
 )
 def test_a_transformed_tile_is_a_convolved_tile(size: int, kernel: int) -> None:
     transform = tile_transform(size, kernel)
@@ -51,13 +53,30 @@ def test_a_transform_takes_fewer_products_than_taps() -> None:
     assert products_per_output < 11 / 5
 
 
-def convolution(weight: Floats, dilation: int, tile: int | None) -> onnx.ModelProto:
+def convolution(
+    weight: Floats,
+    dilation: int,
+    tile: int | None,
+    *,
+    zero_edges: bool = False,
+    packed: bool = False,
+) -> onnx.ModelProto:
     out, channels, kernel = weight.shape
     canvas = Canvas()
-    convolutions = Convolutions(canvas, {} if tile is None else {(channels, kernel): tile})
+    tiles = {} if tile is None else {(channels, kernel): tile}
+    convolutions = Convolutions(canvas, tiles, zero_edges=zero_edges, packed=packed)
     y = convolutions.draw("c", "x", canvas.rows("x"), weight, dilation)
     canvas.op("Identity", y, outputs=["y"])
     return canvas.model("c", {"x": ["L", channels]}, {"y": ["L", out]})
+
+
+def convolved(x: Floats, weight: Floats, dilation: int) -> Floats:
+    """With zeros outside: the sum of its taps."""
+    reach = (weight.shape[2] - 1) * dilation // 2
+    wide = np.pad(x, ((reach, reach), (0, 0)))
+    taps = [wide[tap * dilation :][: len(x)] for tap in range(weight.shape[2])]
+    total: Floats = np.sum([row @ weight[:, :, tap].T for tap, row in enumerate(taps)], axis=0)
+    return total
 
 
 @pytest.mark.parametrize("tile", [None, 16, 17])
@@ -71,11 +90,38 @@ def test_rows_are_convolved_at_any_dilation_and_length(
 
     y = run(convolution(weight, dilation, tile), x=x)
 
-    reach = 3 * dilation
-    taps = [x[tap * dilation : rows - 2 * reach + tap * dilation] for tap in range(7)]
-    expected = sum(row @ weight[:, :, tap].T for tap, row in enumerate(taps))
+    inside = slice(3 * dilation, rows - 3 * dilation)
     assert y.shape == (rows, 4)
-    assert_allclose(y[reach : rows - reach], expected, atol=2e-5)
+    assert_allclose(y[inside], convolved(x, weight, dilation)[inside], atol=2e-5)
+
+
+@pytest.mark.parametrize("tile", [None, 6])
+@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("rows", [1, 2, 4, 13])
+def test_with_zero_edges_all_rows_are_right(tile: int | None, packed: bool, rows: int) -> None:
+    weight = random.standard_normal((4, 5, 3)).astype(np.float32)
+    x = random.standard_normal((rows, 5)).astype(np.float32)
+
+    y = run(convolution(weight, 1, tile, zero_edges=True, packed=packed), x=x)
+
+    assert_allclose(y, convolved(x, weight, 1), atol=2e-5)
+
+
+def test_wide_convolutions_are_redrawn_and_give_the_same() -> None:
+    weight = random.standard_normal((256, 256, 3)).astype(np.float32) / np.float32(16)
+    bias = random.standard_normal(256).astype(np.float32)
+    node = helper.make_node("Conv", ["x", "w", "b"], ["y"], "conv", kernel_shape=[3], pads=[1, 1])
+    ports = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [1, 256, "T"]) for n in "xy"]
+    constants = [numpy_helper.from_array(weight, "w"), numpy_helper.from_array(bias, "b")]
+    graph = helper.make_graph([node], "wide", ports[:1], ports[1:], constants)
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 20)], ir_version=9)
+
+    redraw_wide_convolutions(model)
+
+    x = random.standard_normal((1, 256, 11)).astype(np.float32)
+    expected = convolved(x[0].T, weight, 1).T + bias[:, None]
+    assert "Conv" not in {node.op_type for node in model.graph.node}
+    assert_allclose(run(model, x=x)[0], expected, atol=1e-4)
 
 
 def test_equal_constants_are_stored_once() -> None:
@@ -91,7 +137,7 @@ def test_equal_constants_are_stored_once() -> None:
 
 def quantized_product(**replaced: Any) -> onnx.ModelProto:
     """x quantized @ weight quantized + bias, as the carriers hold it."""
-    values = {
+    values: dict[str, Any] = {
         "w_quantized": np.array([[1, 2], [3, 250]], np.uint8),
         "w_scale": np.array([0.5, 0.25], np.float32),
         "w_zero_point": np.array([2, 4], np.uint8),

@@ -41,6 +41,10 @@ class Canvas:
         self._nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
         return names[0]
 
+    def keep(self, node: onnx.NodeProto) -> None:
+        """A node that was made elsewhere."""
+        self._nodes.append(node)
+
     def floats(self, name: str, value: NDArray[np.floating] | float) -> str:
         return self._constant(name, np.asarray(value, np.float32))
 
@@ -74,6 +78,12 @@ class Canvas:
         )
         onnx.checker.check_model(model)
         return model
+
+    def replace_nodes(self, graph: onnx.GraphProto) -> None:
+        """Put the drawn nodes in the place of the graph's own, and add the constants."""
+        del graph.node[:]
+        graph.node.extend(self._nodes)
+        graph.initializer.extend(self._constants.values())
 
     def _constant(self, name: str, value: NDArray[np.generic]) -> str:
         if name not in self._constants:

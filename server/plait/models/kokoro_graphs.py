@@ -1,8 +1,8 @@
 """The joined Kokoro file made ready for onnxruntime: three graphs and the norms' style weights.
 
-Without torch: dequantize, cut, rebuild. The same source gives the same bytes. What lies in the
-directory afterwards is what `plait.engines.kokoro_onnx` loads:
-text.onnx, acoustic.onnx, generator.onnx, norm_style.npz.
+Without torch: dequantize, cut, and draw anew what takes the time. The same source gives the same
+bytes. What lies in the directory afterwards is what `plait.engines.kokoro_onnx` loads: text.onnx,
+acoustic.onnx, generator.onnx, norm_style.npz.
 Does NOT download, hash or install; a file that is not the known model is a `ModelDamaged`.
 """
 
@@ -17,6 +17,7 @@ import onnx
 from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
 from numpy.typing import NDArray
 
+from .kokoro_acoustic import redraw_wide_convolutions
 from .kokoro_cut import cut_acoustic, cut_text
 from .kokoro_dequantize import damaged, dequantize
 from .kokoro_generator import build_generator
@@ -44,7 +45,9 @@ def build_graphs(source_onnx: Path, out_dir: Path, progress: Callable[[float], N
     weights = GeneratorWeights(model)
     _write(out_dir / "text.onnx", cut_text(model))
     progress(60.0)
-    _write(out_dir / "acoustic.onnx", cut_acoustic(model))
+    acoustic = cut_acoustic(model)
+    redraw_wide_convolutions(acoustic)
+    _write(out_dir / "acoustic.onnx", acoustic)
     progress(75.0)
     _write(out_dir / "generator.onnx", build_generator(weights))
     progress(90.0)
