@@ -41,9 +41,11 @@ _PREPOSITIONS = words_of("""
     in on at of to for with from by into about over under after before between through during
     en de con por para sin sobre dans à pour avec sur par di da per su em com sem
 """)
-_LEANING = words_of("""
-    a an the my your his her its our their is are was el la los las un una le les il lo gli os as
+_DETERMINERS = words_of("""
+    a an the my your his her its our their this these those some every
+    el la los las un una unos unas le les du des il lo gli i os as um uma mon ma mes ses
 """)
+_LEANING = _DETERMINERS | words_of("is are was were be there such very more most not no two three")
 
 
 class Cut(NamedTuple):
@@ -170,15 +172,18 @@ def _phrase_cut(body: str) -> Cut | None:
         count += bool(_SPEAKABLE.search(word[0]))
         if count > FIRST_WORDS:
             break
-        score = _score(word[0].strip().lower(), following[0].strip().lower())
+        score = _score(word[0].strip(), following[0].strip())
         if count >= FIRST_WORDS // 2 and score >= best_score:
             best, best_score = Cut(word.end(), "split"), score
     return best
 
 
 def _score(word: str, following: str) -> int:
+    if word[0].isupper() and following[0].isupper():
+        return -1  # a name
+    word, following = word.lower(), following.lower()
     if word in _LEANING or word in _PREPOSITIONS or word in _CONJUNCTIONS:
         return -1
     if following in _CONJUNCTIONS:
         return 2
-    return 1 if following in _PREPOSITIONS else 0
+    return 1 if following in _PREPOSITIONS or following in _DETERMINERS else 0
