@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+pytest.importorskip("onnx")
+
 from plait.bench.kokoro_fit import Known, fit
 from plait.bench.kokoro_utterances import Measured, Planned, path_of, plan, read, save
 from plait.engines.kokoro_norms import NormPredictor

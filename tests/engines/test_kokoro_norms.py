@@ -9,6 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings, strategies as st
 
+pytest.importorskip("onnx")
+
 from plait.bench.kokoro_statistics import WholeUtterance
 from plait.bench.kokoro_utterances import Booth, Planned
 from plait.bench.spectral import gain_db, lsd

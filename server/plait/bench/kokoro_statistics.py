@@ -27,8 +27,9 @@ class WholeUtterance:
 
     def __init__(self, source: Path, threads: int = 1) -> None:
         """Raises ModelDamaged."""
-        self._given = _session(load_plain_generator(source), threads)
-        self._measuring = _session(build_statistics_graph(load_plain_generator(source)), threads)
+        generator = load_plain_generator(source)
+        self._given = _session(generator, threads)
+        self._measuring = _session(build_statistics_graph(generator), threads)
 
     def measure(self, x: Floats, har: Floats, norm_style: Floats) -> tuple[Floats, Floats, Floats]:
         """x [512, T], har [22, 60T+1], norm_style [2, 9216] (gamma, beta) -> spectra [22, 60T+1],
@@ -56,8 +57,8 @@ def _session(graph: onnx.ModelProto, threads: int) -> Any:
 
 
 def build_statistics_graph(generator: onnx.ModelProto) -> onnx.ModelProto:
-    """The plain generator with norms that measure. Its input `affine` holds 1 + gamma and beta;
-    outputs are spectra [1, 22, H], mean [1, 9216, 1] and std [1, 9216, 1]."""
+    """The plain generator, changed to norms that measure. Its input `affine` holds 1 + gamma and
+    beta; outputs are spectra [1, 22, H], mean [1, 9216, 1] and std [1, 9216, 1]."""
     graph = generator.graph
     scales = {f"{name}.scale": name for name, _ in NORMS}
     nodes = []
