@@ -361,6 +361,21 @@ def test_a_phone_has_room_for_all_of_it(playground: Playground) -> None:
     assert not playground.overflows_sideways()
 
 
+def test_speech_that_waits_says_where_it_stands_and_stops_without_having_run(
+    new_tab: Callable[[str], Playground],
+) -> None:
+    with live_server(speech="scripted", speech_slots=1) as narrow:
+        new_tab(narrow.url).open().speak(LONG).wait_heard()
+        waiting = new_tab(narrow.url).open().speak(SHORT).wait_state("pending")
+        expect(waiting.root).to_contain_text(re.compile("Next in line"))
+
+        waiting.stop.click()
+
+        waiting.wait_state("cancelled")
+        expect(waiting.receipt).to_have_text("stopped before it started · nothing was computed")
+        expect(waiting.save).to_be_disabled()
+
+
 def test_a_server_without_speech_says_what_to_do(new_tab: Callable[[str], Playground]) -> None:
     with live_server() as mute:
         playground = new_tab(mute.url).open()

@@ -224,7 +224,9 @@ function bessel(x) {
 /** What exists on the audio thread only. @type {any} */
 const scope = globalThis;
 
-if (typeof scope.registerProcessor === "function") {
+// Once per context, also where two copies of the SDK share one.
+if (typeof scope.registerProcessor === "function" && !scope.plaitPlayout) {
+  scope.plaitPlayout = true;
   scope.registerProcessor(
     "plait-playout",
     class extends scope.AudioWorkletProcessor {
