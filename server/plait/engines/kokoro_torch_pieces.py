@@ -23,16 +23,19 @@ Check = Callable[[], None]
 
 def cut_long_layers(net: Any, check: Check) -> None:
     """Replace the forward of `net`'s layers. `check` runs before every piece and may raise."""
-    for module in net.modules():
-        if isinstance(module, torch.nn.LSTM):
-            module.forward = partial(_recur, _directions(module), check)
-        elif isinstance(module, torch.nn.Conv1d) and _is_centred(module):
-            module.forward = partial(_convolve, module, check)
+    layer: Any
+    for layer in net.modules():
+        kind = type(layer)
+        if kind is torch.nn.LSTM:
+            layer.forward = partial(_recur, _directions(layer), check)
+        elif kind is torch.nn.Conv1d and _is_centred(layer):
+            layer.forward = partial(_convolve, layer, check)
 
 
 def _is_centred(module: Any) -> bool:
     centred = module.kernel_size[0] == 2 * module.padding[0] + 1
-    return centred and module.stride == module.dilation == (1,) and module.groups == 1
+    plain = module.stride == module.dilation == (1,) and module.groups == 1
+    return bool(centred and plain)
 
 
 def _convolve(module: Any, check: Check, x: Any) -> Any:
