@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import time
 import weakref
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -45,7 +46,11 @@ def test_it_says_what_it_is(rig: SpeechRig) -> None:
     assert info.format == Format("pcm_s16le", 24_000, 1)
 
 
-def test_parallel_jobs_say_what_each_says_alone_in_turns_of_a_window(rig: SpeechRig) -> None:
+def test_parallel_jobs_say_what_each_says_alone_in_turns_of_a_window(
+    tmp_path: Path, synthesizer: ToySynthesizer
+) -> None:
+    ticks = count(0.0, 10.0)  # so slow a machine that everybody always has little in hand
+    rig = make_rig(tmp_path, synthesizer, clock=lambda: next(ticks))
     texts = [f"{LONG} {number * 'x'}." for number in range(4)]
     alone = [rig.say(text) for text in texts]
     rig.order.clear()
@@ -54,7 +59,21 @@ def test_parallel_jobs_say_what_each_says_alone_in_turns_of_a_window(rig: Speech
     rig.finish()
 
     assert [rig.pcm(job) for job in jobs] == alone
-    assert rig.order[4:36] == rig.order[4:8] * 8
+    assert sorted(rig.order[8:12]) == jobs
+    assert rig.order[8:40] == rig.order[8:12] * 8
+
+
+def test_who_has_little_in_hand_catches_up_with_who_has_much(
+    tmp_path: Path, synthesizer: ToySynthesizer
+) -> None:
+    rig = make_rig(tmp_path, synthesizer, clock=lambda: 0.0)  # so fast a machine
+    old = rig.start(LONG)
+    rig.step_until(lambda: len(rig.frames(old)) == 12)
+
+    new = rig.start(LONG)
+    rig.step_until(lambda: len(rig.frames(old)) == 13)
+
+    assert sum(frame.units for frame in rig.frames(new)) >= 500
 
 
 def test_a_newcomer_is_heard_before_the_others_go_on(rig: SpeechRig) -> None:

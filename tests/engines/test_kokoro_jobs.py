@@ -254,3 +254,18 @@ def test_the_offset_of_a_frame_wraps_at_32_bits() -> None:
     frames = output.audio(np.ones(FRAME_SAMPLES + 1, np.int16))
 
     assert [frame.aux for frame in frames] == [2**32 - 10, FRAME_SAMPLES - 10]
+
+
+def test_a_job_that_waits_for_text_says_so_once_per_wait_and_not_after_the_end(
+    rig: SpeechRig,
+) -> None:
+    job = rig.start()
+    waits = []
+    for action in (lambda: rig.feed(job, "yes, and"), lambda: rig.engine.finish_input(job)):
+        events = [event for _ in range(20) for event in rig.step()]
+        waits.append([event for event in events if isinstance(event, Starved)])
+        action()
+    rig.finish()
+
+    assert waits == [[Starved(job)], [Starved(job)]]
+    assert isinstance(rig.ends[job], Finished)

@@ -13,6 +13,7 @@ from plait.engines.kokoro_turns import DRY_STEPS, Turns
 class Taker:
     name: str
     dry: bool = False
+    pressed: bool = False
     has_work: bool = True
     turn_over: bool = True
 
@@ -78,6 +79,21 @@ def test_the_others_get_a_whole_turn_however_many_are_dry(turns: Turns[Taker]) -
     assert play(turns, DRY_STEPS + 2) == "x" * DRY_STEPS + "aa"
     a.turn_over = True
     assert play(turns, DRY_STEPS + 2) == "a" + "x" * DRY_STEPS + "a"
+
+
+def test_who_has_little_left_to_hear_goes_before_who_has_more(turns: Turns[Taker]) -> None:
+    rich, poor = Taker("r"), [Taker(name, pressed=True) for name in "pq"]
+    join(turns, rich, *poor)
+
+    assert play(turns, 4) == "pqpq"
+    rich.pressed = True
+    assert play(turns, 4) == "rpqr"
+
+
+def test_the_dry_go_before_the_pressed(turns: Turns[Taker]) -> None:
+    join(turns, Taker("p", pressed=True), Taker("d", dry=True, pressed=True))
+
+    assert play(turns, 2) == "dd"
 
 
 def test_there_is_no_work_when_nobody_has_any(turns: Turns[Taker]) -> None:

@@ -24,6 +24,8 @@ from plait.engines.kokoro_model import SAMPLE_RATE, Floats
 from plait.engines.kokoro_output import Offsets, Samples, SpeechOutput
 from plait.speech.segment import Segment
 
+# Less left to hear than the longest window of another job may take.
+PRESSED_SECONDS = 0.5
 SILENCE: Samples = np.zeros(0, np.int16)
 
 
@@ -185,6 +187,11 @@ class SpeechJob:
     def dry(self) -> bool:
         """Its listener has nothing to hear, and will have none before its next audio."""
         return self._awaited and self._clock() >= self._heard_until
+
+    @property
+    def pressed(self) -> bool:
+        """Its listener has little left to hear."""
+        return self._clock() + PRESSED_SECONDS >= self._heard_until
 
     @property
     def usage(self) -> Usage:

@@ -5,8 +5,9 @@ before it where a segment begins. Ahead of the ring go the dry ones, whose liste
 to hear: those without any audio yet, and those that ran out of text and out of audio. They go in
 the order of the ring, each until its first audio. After DRY_STEPS units for dry jobs the ring has
 a whole turn, so however many jobs arrive, the others get a window for every DRY_STEPS units of
-newcomers. A job that is paused or waits for text is passed over and keeps its place. Does NOT know
-what a unit of work is.
+newcomers. In the ring the pressed ones, whose listeners have little left to hear, go before those
+with more in hand; who is passed over for it has less in hand every moment, so not for long. Who
+is paused or waits for text is passed over and keeps its place. Does NOT know what a unit is.
 """
 
 from __future__ import annotations
@@ -26,6 +27,10 @@ class Taker(Protocol):
     @property
     def dry(self) -> bool:
         """Its listener has nothing to hear."""
+
+    @property
+    def pressed(self) -> bool:
+        """Its listener has little left to hear."""
 
     @property
     def turn_over(self) -> bool:
@@ -54,11 +59,12 @@ class Turns(Generic[TakerT]):
 
     def choose(self) -> TakerT | None:
         """The job that does the next unit of work; None if there is none to do."""
-        dry = self._first(dry=True)
-        other = self._first(dry=False)
-        if dry is None or (other is not None and self._dry_steps >= DRY_STEPS):
-            return other
-        return dry
+        able = [job for job in self._ring if job.has_work]
+        dry = [job for job in able if job.dry]
+        others = [job for job in able if not job.dry]
+        if dry and not (others and self._dry_steps >= DRY_STEPS):
+            return dry[0]
+        return next((job for job in others if job.pressed), others[0] if others else None)
 
     def took(self, job: TakerT, *, dry: bool) -> None:
         """`job`, which was `dry` before it, did a unit of work."""
@@ -69,6 +75,3 @@ class Turns(Generic[TakerT]):
         if job.turn_over and job in self._ring:
             self._ring.remove(job)
             self._ring.append(job)
-
-    def _first(self, *, dry: bool) -> TakerT | None:
-        return next((job for job in self._ring if job.has_work and job.dry is dry), None)
