@@ -26,8 +26,10 @@ export function pageContext() {
       "play() needs a browser's AudioContext. Elsewhere, iterate the stream, or save it with toWav().",
     );
   }
-  if (ownContext?.state === "closed") ownContext = null;
-  ownContext ??= new AudioContext({ latencyHint: "interactive" });
+  if (!ownContext || ownContext.state === "closed") {
+    ownContext = new AudioContext({ latencyHint: "interactive" });
+    players = 0;
+  }
   return ownContext;
 }
 
@@ -45,7 +47,8 @@ export function holdContext(context) {
 export function releaseContext(context, runtime) {
   if (context !== ownContext) return;
   players -= 1;
-  if (players > 0 || context.state !== "running") return;
+  if (players > 0) return;
+  rest?.clear();
   rest = runtime.after(REST_AFTER_MS, () => void context.suspend().catch(() => {}));
 }
 
