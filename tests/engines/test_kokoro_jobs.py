@@ -259,13 +259,15 @@ def test_the_offset_of_a_frame_wraps_at_32_bits() -> None:
 def test_a_job_that_waits_for_text_says_so_once_per_wait_and_not_after_the_end(
     rig: SpeechRig,
 ) -> None:
-    job = rig.start()
-    waits = []
-    for action in (lambda: rig.feed(job, "yes, and"), lambda: rig.engine.finish_input(job)):
+    def waits() -> list[Event]:
         events = [event for _ in range(20) for event in rig.step()]
-        waits.append([event for event in events if isinstance(event, Starved)])
-        action()
-    rig.finish()
+        return [event for event in events if isinstance(event, Starved)]
 
-    assert waits == [[Starved(job)], [Starved(job)]]
+    job = rig.start()
+    assert waits() == [Starved(job)]
+    rig.feed(job, "yes, and")
+    assert waits() == [Starved(job)]
+    rig.engine.finish_input(job)
+    assert waits() == []
+
     assert isinstance(rig.ends[job], Finished)
