@@ -7,9 +7,12 @@ under test. For purely in-memory tests; with real sockets nothing would ever arr
 from __future__ import annotations
 
 import asyncio
+import functools
 import selectors
 from collections.abc import Callable, Coroutine
-from typing import Any
+from typing import Any, ParamSpec
+
+TestParams = ParamSpec("TestParams")
 
 
 class _JumpingSelector(selectors.DefaultSelector):
@@ -48,6 +51,18 @@ def run_virtually(main: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Run `main` to its end on a fresh virtual-time loop."""
     with asyncio.Runner(loop_factory=VirtualTimeLoop) as runner:
         runner.run(main())
+
+
+def virtually(
+    test: Callable[TestParams, Coroutine[Any, Any, None]],
+) -> Callable[TestParams, None]:
+    """Decorator: the test runs on a virtual-time loop of its own."""
+
+    @functools.wraps(test)
+    def run(*args: TestParams.args, **kwargs: TestParams.kwargs) -> None:
+        run_virtually(lambda: test(*args, **kwargs))
+
+    return run
 
 
 async def settle(turns: int = 12) -> None:
