@@ -53,18 +53,11 @@ def test_a_transform_takes_fewer_products_than_taps() -> None:
     assert products_per_output < 11 / 5
 
 
-def convolution(
-    weight: Floats,
-    dilation: int,
-    tile: int | None,
-    *,
-    zero_edges: bool = False,
-    packed: bool = False,
-) -> onnx.ModelProto:
+def convolution(weight: Floats, dilation: int, tile: int | None, **options: Any) -> onnx.ModelProto:
     out, channels, kernel = weight.shape
     canvas = Canvas()
     tiles = {} if tile is None else {(channels, kernel): tile}
-    convolutions = Convolutions(canvas, tiles, zero_edges=zero_edges, packed=packed)
+    convolutions = Convolutions(canvas, tiles, **options)
     y = convolutions.draw("c", "x", canvas.rows("x"), weight, dilation)
     canvas.op("Identity", y, outputs=["y"])
     return canvas.model("c", {"x": ["L", channels]}, {"y": ["L", out]})
@@ -96,13 +89,13 @@ def test_rows_are_convolved_at_any_dilation_and_length(
 
 
 @pytest.mark.parametrize("tile", [None, 6])
-@pytest.mark.parametrize("packed", [False, True])
+@pytest.mark.parametrize("packed_from", [5, 6])
 @pytest.mark.parametrize("rows", [1, 2, 4, 13])
-def test_with_zero_edges_all_rows_are_right(tile: int | None, packed: bool, rows: int) -> None:
+def test_with_zero_edges_all_rows_are_right(tile: int | None, packed_from: int, rows: int) -> None:
     weight = random.standard_normal((4, 5, 3)).astype(np.float32)
     x = random.standard_normal((rows, 5)).astype(np.float32)
 
-    y = run(convolution(weight, 1, tile, zero_edges=True, packed=packed), x=x)
+    y = run(convolution(weight, 1, tile, zero_edges=True, packed_from=packed_from), x=x)
 
     assert_allclose(y, convolved(x, weight, 1), atol=2e-5)
 

@@ -51,7 +51,8 @@ def _wide_weight(node: onnx.NodeProto, values: Mapping[str, onnx.TensorProto]) -
 def _redraw(canvas: Canvas, node: onnx.NodeProto, weight: Floats) -> None:
     out, channels, kernel = weight.shape
     x = canvas.op("Transpose", canvas.reshape(node.input[0], [channels, -1]), perm=[1, 0])
-    convolutions = Convolutions(canvas, {(channels, kernel): SIZE}, zero_edges=True, packed=True)
+    tiles = {(channels, kernel): SIZE}
+    convolutions = Convolutions(canvas, tiles, zero_edges=True, packed_from=WIDE)
     y = convolutions.draw(node.name, x, canvas.rows(x), weight, dilation=1)
     columns = canvas.op("Transpose", canvas.op("Add", y, node.input[2]), perm=[1, 0])
     shape = canvas.integers([1, out, -1])

@@ -10,6 +10,7 @@ Does NOT know the models.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 
 import numpy as np
@@ -83,9 +84,9 @@ class Convolutions:
 
     `tiles`: size by (input channels, kernel); a kernel without one is computed directly. What a tap
     would read outside of the rows is the nearest row, so that the first and last outputs are only
-    good for throwing away; with `zero_edges` it is zero. `packed`: products are separate matrix
-    products, whose weights onnxruntime lays out for its kernels when it loads them; worth it where
-    tiles are few and weights are large.
+    good for throwing away; with `zero_edges` it is zero. From `packed_from` input channels on,
+    products are separate matrix products, whose weights onnxruntime lays out for its kernels when
+    it loads them: worth it where tiles are few and weights are large.
     """
 
     def __init__(
@@ -94,12 +95,12 @@ class Convolutions:
         tiles: dict[tuple[int, int], int],
         *,
         zero_edges: bool = False,
-        packed: bool = False,
+        packed_from: int = sys.maxsize,
     ) -> None:
         self._canvas = canvas
         self._tiles = tiles
         self._zero_edges = zero_edges
-        self._packed = packed
+        self._packed_from = packed_from
         self._indices: dict[tuple[str, int, int, int], tuple[str, str]] = {}
         self._taps: dict[tuple[str, int, int], str] = {}
 
@@ -115,7 +116,7 @@ class Convolutions:
         tile = canvas.reshape(self._gathered(x, channels, gather), [size, -1])
         into = canvas.floats(f"into.{size}.{kernel}", transform.into)
         spectrum = canvas.op("MatMul", into, tile)
-        multiply = self._separate_products if self._packed else self._products
+        multiply = self._separate_products if channels >= self._packed_from else self._products
         flat = multiply(name, spectrum, weight, transform)
         back = canvas.floats(f"back.{size}.{kernel}", transform.back)
         outputs = canvas.reshape(canvas.op("MatMul", back, flat), [-1, out])

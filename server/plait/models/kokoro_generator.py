@@ -88,7 +88,7 @@ class _Drawing:
     ) -> None:
         self._weights = weights
         self._canvas = canvas
-        self._convolutions = Convolutions(canvas, TILES)
+        self._convolutions = Convolutions(canvas, TILES, packed_from=256)
         self._norms = self._fold_affine(blocks)
 
     def _fold_affine(self, blocks: Sequence[FoldedBlock]) -> Iterator[tuple[str, str]]:
