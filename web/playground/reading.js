@@ -122,7 +122,8 @@ export class Reading {
     const { offsetTop, offsetHeight } = word;
     const { scrollTop, clientHeight } = this.element;
     if (offsetTop < scrollTop || offsetTop + 2 * offsetHeight > scrollTop + clientHeight) {
-      this.element.scrollTop = offsetTop - offsetHeight;
+      // One line of what was read stays in view, where there is room for it.
+      this.element.scrollTop = offsetTop - (clientHeight > 4 * offsetHeight ? offsetHeight : 4);
     }
   }
 }
