@@ -162,7 +162,7 @@ export interface Llm {
 /** Parameters of speech; snake_case spellings and parameters newer than this file pass through as well. */
 export interface SpeechParams {
   /** The whole text, or its pieces as they are written: strings, or a chat stream as it is. */
-  text: string | AsyncIterable<TextPiece> | Iterable<TextPiece>;
+  text: string | AsyncIterable<TextPiece> | Iterable<TextPiece> | ReadableStream<TextPiece>;
   /** A name of `voices()`, or a blend: "af_heart:0.6,bf_emma:0.4". Default: the server's first. */
   voice?: string;
   /** Default: the voice's. */

@@ -30,7 +30,7 @@ export class TextUpload {
   #wake = () => {};
 
   /**
-   * @param {AsyncIterable<Piece> | Iterable<Piece>} text
+   * @param {AsyncIterable<Piece> | Iterable<Piece> | ReadableStream<Piece>} text
    * @param {{ send(text: string): void, end(): void, fail(reason: unknown): void }} out
    */
   constructor(text, out) {
@@ -144,11 +144,26 @@ function iteratorOver(text) {
       return /** @type {AsyncIterable<Piece>} */ (text)[Symbol.asyncIterator]();
     }
     if (Symbol.iterator in text) return /** @type {Iterable<Piece>} */ (text)[Symbol.iterator]();
+    if ("getReader" in text) return readerOf(/** @type {ReadableStream<Piece>} */ (text));
   }
   throw new InvalidRequestError(
     "text must be a string, or an iterable of strings such as a chat stream",
     { param: "text" },
   );
+}
+
+/**
+ * Where streams cannot be iterated yet (Safari).
+ *
+ * @param {ReadableStream<Piece>} stream
+ * @returns {Source}
+ */
+function readerOf(stream) {
+  const reader = stream.getReader();
+  return {
+    next: () => /** @type {Promise<IteratorResult<Piece, unknown>>} */ (reader.read()),
+    return: async () => ({ done: true, value: await reader.cancel() }),
+  };
 }
 
 /**

@@ -143,6 +143,23 @@ test("arrays and generators are sources too", async () => {
   }
 });
 
+test("a ReadableStream is a source, also where it cannot be iterated", async () => {
+  const { client, socket } = await openClient();
+  let cancelled = 0;
+  const readable = new ReadableStream({
+    start: (controller) => controller.enqueue("From a stream. "),
+    cancel: () => void cancelled++,
+  });
+  const text = { getReader: () => readable.getReader() };
+  const stream = client.tts.synthesize({ text });
+  socket().beginSpeech(stream.id);
+  await settled();
+  assert.equal(socket().sent.at(-1).text, "From a stream. ");
+  stream.cancel();
+  await settled();
+  assert.equal(cancelled, 1);
+});
+
 const ENDINGS = {
   done: (peer, stream) => peer.done(stream.id),
   error: (peer, stream) =>
