@@ -31,6 +31,7 @@ from plait.wire.frames import BinaryKind
 
 from .recording import Lost, RecordingListener
 
+pytest.importorskip("onnxruntime")
 pytestmark = [pytest.mark.model, pytest.mark.timeout(300)]
 
 TEXTS = ["Good morning, dear neighbour.", "It is half past nine.", "Blue boats go by."]

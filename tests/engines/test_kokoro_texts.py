@@ -10,12 +10,14 @@ from plait.engines.base import Failed, Finished, LoadSpec
 from plait.engines.kokoro import KokoroEngine
 from plait.errors import EmptyText
 from plait.speech.front import FrontEnd
+from plait.speech.languages import missing
 
 from .kokoro_rig import Flags, NoThread, SpeechRig, ToySynthesizer, write_voices
 
 pytestmark = [
     pytest.mark.model,
     pytest.mark.timeout(120),
+    pytest.mark.skipif(missing("en-us") is not None, reason="English is not installed"),
     pytest.mark.filterwarnings("ignore:open_text is deprecated:DeprecationWarning"),  # misaki's
 ]
 
