@@ -44,6 +44,7 @@ WELCOME = Welcome(
     methods={"chat": MethodInfo(["m"])},
     capabilities=[],
 )
+TONE = b"\x01\x00\xff\x7f"  # two samples
 TIMING = Timing(0.0, 1.0, 2.0, 0.0)
 USAGE = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 2}
 

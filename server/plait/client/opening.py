@@ -19,11 +19,11 @@ from plait.client.errors import ConnectionLost
 from plait.errors import InvalidRequest, PlaitError, Unauthorized
 from plait.wire.close import CloseCode
 from plait.wire.codec import decode_server
-from plait.wire.frames import Undecodable
+from plait.wire.frames import MAX_SERVER_FRAME_BYTES, Undecodable
 from plait.wire.messages import Welcome
 
 SUBPROTOCOL = "plait.v1"
-MAX_FRAME_BYTES = 1 << 20  # 16 times what a server may send
+MAX_FRAME_BYTES = 16 * MAX_SERVER_FRAME_BYTES
 PING_SECONDS = 10
 CLOSE_SECONDS = 5
 
