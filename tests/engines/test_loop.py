@@ -1,21 +1,15 @@
+"""The worker loop's books: one release a job, nothing of a cancelled one, who cost what."""
+
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 
 import pytest
-from hypothesis import given, strategies as st
 
 from plait.engines.base import (
     Cancel,
-    Command,
-    Consumed,
-    EngineInfo,
     Event,
-    Failed,
-    Feed,
     Finished,
-    FinishInput,
     Gauges,
     Item,
     Pause,
@@ -28,127 +22,11 @@ from plait.engines.base import (
     Resume,
     Shutdown,
     Start,
-    Starved,
     Stats,
 )
-from plait.engines.loop import WorkerLoop
-from plait.engines.mailbox import Mailbox
-from plait.engines.scripted import ScriptedEngine
-from plait.errors import InputOverflow, PlaitError, TemplateError
+from plait.errors import PlaitError, TemplateError
 from plait.wire.frames import MAX_AUDIO_FRAME_BYTES
-from tests.engines.recording import prepare, scripted_spec
-
-Step = Callable[[], list[Event]]
-
-
-@dataclass
-class PlayedEngine:
-    """An adapter the test plays: each step is the next function of `steps`, then it is idle."""
-
-    steps: list[Step] = field(default_factory=list)
-    refuse: PlaitError | MemoryError | None = None
-    refuse_start: PlaitError | MemoryError | None = None
-    refuse_feed: PlaitError | MemoryError | None = None
-    prepare_takes: Callable[[], object] = list
-    calls: list[tuple[str, int]] = field(default_factory=list)
-    closed: bool = False
-
-    @property
-    def info(self) -> EngineInfo:
-        return EngineInfo("played", "m", ["chat"], 4, 100, 50, 1000, "freed")
-
-    def prepare(self, job: Prepare) -> Prepared:
-        self.calls.append(("prepare", job.job))
-        self.prepare_takes()
-        if self.refuse is not None:
-            raise self.refuse
-        return Prepared(job.job, prompt_tokens=3, reserve_bytes=10, max_tokens=50)
-
-    def start(self, job: int) -> None:
-        self.calls.append(("start", job))
-        if self.refuse_start is not None:
-            raise self.refuse_start
-
-    def feed(self, feed: Feed) -> None:
-        self.calls.append(("feed", feed.job))
-        if self.refuse_feed is not None:
-            raise self.refuse_feed
-
-    def finish_input(self, job: int) -> None:
-        self.calls.append(("finish_input", job))
-
-    def pause(self, job: int) -> None:
-        self.calls.append(("pause", job))
-
-    def resume(self, job: int) -> None:
-        self.calls.append(("resume", job))
-
-    def cancel(self, job: int) -> None:
-        self.calls.append(("cancel", job))
-
-    def interrupt(self) -> None:
-        """Steps are instant."""
-
-    def step(self) -> list[Event]:
-        return self.steps.pop(0)()
-
-    @property
-    def idle(self) -> bool:
-        return not self.steps
-
-    def stats(self) -> Stats:
-        return Stats(slots_used=2, kv_bytes=64)
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class Bench:
-    """A loop between a mailbox the test fills and the frames it sent, on a clock the test sets."""
-
-    def __init__(self, **engine: object) -> None:
-        self.now = 100.0
-        self.engine = PlayedEngine(**engine)  # type: ignore[arg-type]
-        self.mailbox = Mailbox(clock=lambda: self.now)
-        self.frames: list[list[Event]] = []
-        self.loop = WorkerLoop(
-            self.engine, self.mailbox, self.frames.append, clock=lambda: self.now
-        )
-
-    def put(self, *commands: Command) -> None:
-        for command in commands:
-            self.mailbox.put(command, 1)
-
-    def run(self) -> list[Event]:
-        """Until the last step is done; returns all events but the gauges."""
-        self.engine.steps.append(self.step(meanwhile=(Shutdown(),)))
-        self.loop.run()
-        return [e for frame in self.frames for e in frame if not isinstance(e, Gauges)]
-
-    def step(
-        self, *events: Event, seconds: float = 0.0, meanwhile: tuple[Command, ...] = ()
-    ) -> Step:
-        """A step that takes `seconds` while `meanwhile` arrives at its half."""
-
-        def run() -> list[Event]:
-            self.now += seconds / 2
-            self.put(*meanwhile)
-            self.now += seconds / 2
-            return list(events)
-
-        return run
-
-
-def open_job(job: int) -> tuple[Prepare, Start]:
-    return Prepare(job, "chat", {}, "c"), Start(job)
-
-
-def item(job: int, units: int = 1) -> Item:
-    return Item(job, b"{}", units)
-
-
-def released(job: int, at: float = 0.0) -> Released:
-    return Released(job, at, 0, {"completion_tokens": 9})
+from tests.engines.loop_rig import Bench, item, open_job, released
 
 
 def test_events_of_one_step_leave_in_one_frame_with_the_gauges_last() -> None:
@@ -275,49 +153,6 @@ def test_a_prepare_that_breaks_costs_its_own_job_alone(capsys: pytest.CaptureFix
     assert "IndexError" in capsys.readouterr().err
 
 
-def test_bad_input_fails_the_job_once_and_releases_it() -> None:
-    bench = Bench(refuse_feed=InputOverflow("too much"))
-    bench.engine.steps = [
-        bench.step(item(1), meanwhile=(Feed(1, audio=b""), Feed(1, audio=b""))),
-        bench.step(item(1), Finished(1, "stop", {}), released(1)),
-    ]
-    bench.put(*open_job(1))
-
-    events = bench.run()[1:]
-
-    assert [type(e) for e in events] == [Item, Failed, Released]
-    assert isinstance(events[1], Failed)
-    assert (events[1].fault.code, events[1].usage) == ("input_overflow", {"completion_tokens": 9})
-    assert bench.engine.calls.count(("feed", 1)) == 1
-
-
-def test_input_before_the_start_reaches_the_job_and_what_it_took_is_told() -> None:
-    bench = Bench()
-    bench.engine.steps = [bench.step(Consumed(1, 1), released(1))]
-    prepare_it, start_it = open_job(1)
-    bench.put(prepare_it, Feed(1, texts=["x"]), FinishInput(1), start_it)
-
-    events = bench.run()
-
-    names = [name for name, _ in bench.engine.calls]
-    assert names == ["prepare", "feed", "finish_input", "start"]
-    assert [type(event) for event in events] == [Prepared, Consumed, Released]
-
-
-def test_a_starving_job_says_how_much_input_it_had_been_told() -> None:
-    bench = Bench()
-    bench.engine.steps = [
-        bench.step(Starved(1), meanwhile=(Feed(1, texts=["z"]), FinishInput(1))),
-        bench.step(Starved(1), Starved(7), released(1)),
-    ]
-    prepare_it, start_it = open_job(1)
-    bench.put(prepare_it, Feed(1, texts=["x"]), start_it)
-
-    starved = [event for event in bench.run() if isinstance(event, Starved)]
-
-    assert [(event.job, event.inputs) for event in starved] == [(1, 1), (1, 3)]
-
-
 def test_an_audio_frame_longer_than_the_wire_allows_is_the_adapters_bug() -> None:
     bench = Bench()
     too_long = Item(1, bytes(MAX_AUDIO_FRAME_BYTES + 2), kind=1)
@@ -326,17 +161,6 @@ def test_an_audio_frame_longer_than_the_wire_allows_is_the_adapters_bug() -> Non
 
     with pytest.raises(AssertionError, match="too long"):
         bench.run()
-
-
-def test_input_for_a_job_that_is_over_is_ignored() -> None:
-    bench = Bench()
-    late = (Feed(1, texts=["x"]), FinishInput(1), Pause(1), Resume(1))
-    bench.engine.steps = [bench.step(released(1), meanwhile=late)]
-    bench.put(*open_job(1))
-
-    bench.run()
-
-    assert bench.engine.calls == [("prepare", 1), ("start", 1)]
 
 
 def test_a_second_release_and_items_of_strangers_never_leave_the_worker() -> None:
@@ -375,6 +199,16 @@ def test_a_paused_job_takes_no_share_of_a_step() -> None:
     bench.run()
 
     assert bench.loop.stats().dead_seconds == 2.0
+
+
+def test_a_pause_and_a_resume_move_the_gauges_at_once() -> None:
+    bench = Bench()
+    bench.engine.steps = [bench.step(meanwhile=(Pause(1),)), bench.step(meanwhile=(Resume(1),))]
+    bench.put(*open_job(1))
+
+    bench.run()
+
+    assert [sum(isinstance(e, Gauges) for e in frame) for frame in bench.frames] == [1, 1, 1]
 
 
 def test_answers_do_not_wait_for_the_step_that_follows() -> None:
@@ -420,72 +254,6 @@ def test_shutdown_releases_what_runs_before_the_engine_closes() -> None:
     assert bench.engine.calls[-2:] == [("cancel", 1), ("cancel", 2)]
     assert bench.frames[-1][0] == released(1)
     assert bench.engine.closed
-
-
-class InjectedEngine(ScriptedEngine):
-    """Puts the next batch of commands into the mailbox in each step, or when it is idle."""
-
-    def __init__(self, mailbox: Mailbox, batches: list[list[Command]]) -> None:
-        super().__init__(scripted_spec())
-        self._mailbox = mailbox
-        self._batches: list[list[Command]] = [batch for batch in batches if batch]
-        self._batches.append([Shutdown()])
-
-    def inject(self) -> None:
-        if self._batches:
-            for command in self._batches.pop(0):
-                self._mailbox.put(command, 1)
-
-    def step(self) -> list[Event]:
-        self.inject()
-        return super().step()
-
-    @property
-    def idle(self) -> bool:
-        idle = super().idle
-        if idle:
-            self.inject()
-        return idle
-
-
-@st.composite
-def lives(draw: st.DrawFn) -> list[list[Command]]:
-    """Up to four jobs, each a run of commands in order, interleaved at random over batches."""
-    runs: list[list[Command]] = []
-    for job in range(draw(st.integers(1, 4))):
-        script = draw(st.sampled_from(["tokens=3", "tokens=0", "fail_at=1", "tokens=99"]))
-        begin: list[Command] = [prepare(job, script), Start(job)]
-        middle: list[Command] = draw(
-            st.lists(st.sampled_from([Pause(job), Resume(job)]), max_size=3)
-        )
-        end: list[Command] = (
-            [Cancel(job, 0.0)] if script == "tokens=99" or draw(st.booleans()) else []
-        )
-        cut = draw(st.integers(0, 2)) if end else 2
-        runs.append([*begin[:cut], *middle, *end])
-    batches: list[list[Command]] = [[] for _ in range(6)]
-    for run in runs:
-        size = len(run)
-        slots = sorted(draw(st.lists(st.integers(0, 5), min_size=size, max_size=size)))
-        for slot, command in zip(slots, run, strict=True):
-            batches[slot].append(command)
-    return batches
-
-
-@given(lives())
-def test_every_started_job_is_released_exactly_once_and_nothing_stays(
-    batches: list[list[Command]],
-) -> None:
-    mailbox = Mailbox()
-    frames: list[list[Event]] = []
-    engine = InjectedEngine(mailbox, batches)
-
-    WorkerLoop(engine, mailbox, frames.append).run()
-
-    events = [event for frame in frames for event in frame]
-    started = [c.job for batch in batches for c in batch if isinstance(c, Start)]
-    assert sorted(e.job for e in events if isinstance(e, Released | Refused)) == sorted(started)
-    assert (engine.stats(), mailbox.flagged) == (Stats(), [])
 
 
 def test_what_a_step_raises_is_a_crash() -> None:

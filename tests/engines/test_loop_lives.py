@@ -1,0 +1,88 @@
+"""Random lives of jobs on the scripted engine, through the worker loop."""
+
+from __future__ import annotations
+
+from hypothesis import given, strategies as st
+
+from plait.engines.base import (
+    Cancel,
+    Command,
+    Event,
+    Pause,
+    Refused,
+    Released,
+    Resume,
+    Shutdown,
+    Start,
+    Stats,
+)
+from plait.engines.loop import WorkerLoop
+from plait.engines.mailbox import Mailbox
+from plait.engines.scripted import ScriptedEngine
+from tests.engines.recording import prepare, scripted_spec
+
+
+class InjectedEngine(ScriptedEngine):
+    """Puts the next batch of commands into the mailbox in each step, or when it is idle."""
+
+    def __init__(self, mailbox: Mailbox, batches: list[list[Command]]) -> None:
+        super().__init__(scripted_spec())
+        self._mailbox = mailbox
+        self._batches: list[list[Command]] = [batch for batch in batches if batch]
+        self._batches.append([Shutdown()])
+
+    def inject(self) -> None:
+        if self._batches:
+            for command in self._batches.pop(0):
+                self._mailbox.put(command, 1)
+
+    def step(self) -> list[Event]:
+        self.inject()
+        return super().step()
+
+    @property
+    def idle(self) -> bool:
+        idle = super().idle
+        if idle:
+            self.inject()
+        return idle
+
+
+@st.composite
+def lives(draw: st.DrawFn) -> list[list[Command]]:
+    """Up to four jobs, each a run of commands in order, interleaved at random over batches."""
+    runs: list[list[Command]] = []
+    for job in range(draw(st.integers(1, 4))):
+        script = draw(st.sampled_from(["tokens=3", "tokens=0", "fail_at=1", "tokens=99"]))
+        begin: list[Command] = [prepare(job, script), Start(job)]
+        middle: list[Command] = draw(
+            st.lists(st.sampled_from([Pause(job), Resume(job)]), max_size=3)
+        )
+        end: list[Command] = (
+            [Cancel(job, 0.0)] if script == "tokens=99" or draw(st.booleans()) else []
+        )
+        cut = draw(st.integers(0, 2)) if end else 2
+        runs.append([*begin[:cut], *middle, *end])
+    batches: list[list[Command]] = [[] for _ in range(6)]
+    for run in runs:
+        size = len(run)
+        slots = sorted(draw(st.lists(st.integers(0, 5), min_size=size, max_size=size)))
+        for slot, command in zip(slots, run, strict=True):
+            batches[slot].append(command)
+    return batches
+
+
+@given(lives())
+def test_every_started_job_is_released_exactly_once_and_nothing_stays(
+    batches: list[list[Command]],
+) -> None:
+    mailbox = Mailbox()
+    frames: list[list[Event]] = []
+    engine = InjectedEngine(mailbox, batches)
+
+    WorkerLoop(engine, mailbox, frames.append).run()
+
+    events = [event for frame in frames for event in frame]
+    started = [c.job for batch in batches for c in batch if isinstance(c, Start)]
+    assert sorted(e.job for e in events if isinstance(e, Released | Refused)) == sorted(started)
+    assert (engine.stats(), mailbox.flagged) == (Stats(), [])
