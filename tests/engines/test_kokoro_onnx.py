@@ -16,6 +16,7 @@ from plait.bench.kokoro_statistics import WholeUtterance
 from plait.engines.kokoro_model import Floats, Interrupted
 from plait.engines.kokoro_norms import NormPredictor
 from plait.engines.kokoro_onnx import OnnxKokoro
+from plait.engines.kokoro_runtimes import OpenVinoGraph, Stop
 from plait.engines.kokoro_source import HarmonicSource, samples_of
 from plait.engines.kokoro_synthesis import (
     FADE_SAMPLES,
@@ -229,6 +230,34 @@ def test_a_broken_form_is_a_typed_load_error(
 
     with pytest.raises(ModelLoadFailed, match="install it again"):
         OnnxKokoro.load(tmp_path)
+
+
+def test_an_unknown_runtime_is_a_typed_load_error(tmp_path: Path) -> None:
+    with pytest.raises(ModelLoadFailed, match="'tpu'; choose one of auto, onnxruntime, openvino"):
+        OnnxKokoro.load(tmp_path, runtime="tpu")
+
+
+@pytest.mark.model
+@pytest.mark.slow
+@pytest.mark.timeout(240)
+def test_openvino_computes_the_same_window_and_can_be_cut_short(
+    model: OnnxKokoro, form: Path
+) -> None:
+    pytest.importorskip("openvino")
+    vino = OpenVinoGraph(form / "generator.onnx", threads=1)
+    generator, stop = np.random.default_rng(0), Stop()
+    shapes = {"x": (1, 512, 28), "har": (1, 22, 28 * 60 + 1), "affine": (1, 2, 9216)}
+    inputs = {n: generator.standard_normal(s, np.float32) * 0.1 for n, s in shapes.items()}
+
+    (spectra,) = stop.run(vino, inputs)
+
+    expected = model.generate(*(value[0] for value in inputs.values()))[:, 478:-478]
+    assert snr_db(expected, spectra[0]) > 60
+    stop.set()
+    with pytest.raises(Interrupted):
+        stop.run(vino, inputs)
+    stop.clear()
+    assert_array_equal(stop.run(vino, inputs)[0], spectra)
 
 
 @pytest.mark.model
