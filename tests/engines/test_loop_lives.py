@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import msgspec
 from hypothesis import given, strategies as st
 
 from plait.engines.base import (
     Cancel,
     Command,
     Event,
+    Feed,
     Pause,
+    Prepare,
     Refused,
     Released,
     Resume,
     Shutdown,
     Start,
+    Starved,
     Stats,
 )
 from plait.engines.loop import WorkerLoop
@@ -25,8 +29,10 @@ from tests.engines.recording import prepare, scripted_spec
 class InjectedEngine(ScriptedEngine):
     """Puts the next batch of commands into the mailbox in each step, or when it is idle."""
 
-    def __init__(self, mailbox: Mailbox, batches: list[list[Command]]) -> None:
-        super().__init__(scripted_spec())
+    def __init__(
+        self, mailbox: Mailbox, batches: list[list[Command]], method: str = "chat"
+    ) -> None:
+        super().__init__(msgspec.structs.replace(scripted_spec(), method=method))
         self._mailbox = mailbox
         self._batches: list[list[Command]] = [batch for batch in batches if batch]
         self._batches.append([Shutdown()])
@@ -86,3 +92,25 @@ def test_every_started_job_is_released_exactly_once_and_nothing_stays(
     started = [c.job for batch in batches for c in batch if isinstance(c, Start)]
     assert sorted(e.job for e in events if isinstance(e, Released | Refused)) == sorted(started)
     assert (engine.stats(), mailbox.flagged) == (Stats(), [])
+
+
+class PatientEngine(InjectedEngine):
+    """Puts the next batch only when it is idle."""
+
+    def step(self) -> list[Event]:
+        return ScriptedEngine.step(self)
+
+
+@given(st.lists(st.lists(st.sampled_from(["a", "a. ", "b"]), max_size=3), min_size=1, max_size=6))
+def test_who_waits_for_input_has_said_so_with_all_that_it_was_told(texts: list[list[str]]) -> None:
+    mailbox = Mailbox()
+    frames: list[list[Event]] = []
+    opening: list[Command] = [Prepare(1, "synthesize", {}, "c"), Start(1)]
+    feeds: list[list[Command]] = [[Feed(1, texts=[text]) for text in batch] for batch in texts]
+    engine = PatientEngine(mailbox, [opening, *feeds], "synthesize")
+
+    WorkerLoop(engine, mailbox, frames.append).run()
+
+    starved = [e.inputs for frame in frames for e in frame if isinstance(e, Starved)]
+    assert starved == sorted(set(starved))
+    assert starved[-1] == sum(map(len, texts))
