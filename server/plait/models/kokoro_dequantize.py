@@ -157,7 +157,8 @@ class _Rewriting:
         value = self._values.get(name)
         if value is None:
             raise damaged(f"{name} is missing")
-        return numpy_helper.to_array(value)
+        array: Array = numpy_helper.to_array(value)
+        return array
 
     def _add(self, base: str, values: NDArray[np.float32]) -> str:
         name = f"{base}_float"

@@ -84,7 +84,7 @@ class GeneratorWeights:
         value = self._values.get(name)
         if value is None:
             raise damaged(f"{name} is missing")
-        array = numpy_helper.to_array(value)
+        array: Floats = numpy_helper.to_array(value)
         if array.shape != shape or array.dtype != np.float32:
             raise damaged(f"{name} is {array.dtype} {array.shape}, not float32 {shape}")
         if not np.isfinite(array).all():

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from .kokoro_acoustic import redraw_wide_convolutions
