@@ -39,6 +39,20 @@ def test_no_text_hangs_or_breaks_the_library(text: str) -> None:
     assert isinstance(said(text, "en-us"), str)
 
 
+@pytest.mark.parametrize("language", ["en-us", "es", "fr", "hi", "it", "pt-br"])
+def test_text_that_crashes_the_bare_library_does_not_reach_it(language: str) -> None:
+    from plait.speech.espeak import said
+
+    for text in ("\u201b-\u0514", "'-\u1ec4", "---\u1ebb", "'-\u0900", "\u096c-\u095f\u091f"):
+        assert isinstance(said(text, language), str)
+
+
+def test_letters_with_rare_accents_are_read_as_letters() -> None:
+    from plait.speech.espeak import said
+
+    assert said("Nguy\u1ec5n", "en-us") == said("Nguyen", "en-us")
+
+
 def test_voices_may_take_turns() -> None:
     from plait.speech.espeak import said
 
