@@ -58,6 +58,7 @@ def test_a_reload_frees_the_model(
 
 @pytest.fixture(scope="module")
 def kokoro_server() -> Iterator[LiveServer]:
+    pytest.importorskip("onnxruntime")
     with live_server(speech="kokoro-onnx") as running:
         yield running
 
