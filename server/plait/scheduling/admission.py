@@ -10,7 +10,7 @@ Re-run after every change; it returns decisions and does nothing. Time is passed
 Whoever is first and does not fit in memory waits, and nobody overtakes: otherwise a stream of
 small requests would starve a large one. Batch work can be starved by interactive work, and then
 ends as `queue_timeout`, which is a typed answer. One run costs O(n log n) in the *queue*, which is
-bounded by `max_queued`; it is never run per token.
+bounded by `max_queued` and those that had yielded; it is never run per token.
 """
 
 from __future__ import annotations
