@@ -46,7 +46,10 @@ class KokoroModel(Protocol):
 
     def generate(self, x: Floats, har: Floats, affine: Floats) -> Floats:
         """x [512, W], har [22, 60W+1] (magnitude and phase of the harmonic source), affine
-        [2, 9216] -> [22, 60W+1]: log magnitude (11) and the argument of the phase's sine (11)."""
+        [2, 9216] -> [22, 60W+1]: log magnitude (11) and the argument of the phase's sine (11).
+
+        The first and last 8 frames are context (`kokoro_windows.CONTEXT`): a backend may return
+        anything for them, but for the two spectra next to the frames between."""
 
     def norm_style(self, style: Floats) -> Floats:
         """style [256] -> [2, 9216]: gamma (to be used as 1 + gamma) and beta of every norm."""
