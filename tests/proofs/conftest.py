@@ -23,6 +23,8 @@ from tests.proofs.sizes import CONTEXT_TOKENS, FULL, MAX_TOKENS, SLOTS
 HERE = Path(__file__).parent
 REPORTS = HERE.parents[1] / "docs" / "proofs"
 MODEL = "smollm2-135m-instruct"
+SPEECH_MODEL = "kokoro-82m"
+PACKAGES = ("xllamacpp", "mlx-lm", "onnxruntime")
 Servers = Callable[[str], LiveServer]
 
 _reports: list[pytest.TestReport] = []
@@ -56,6 +58,19 @@ def server(request: pytest.FixtureRequest, servers: Servers) -> Iterator[LiveSer
     yield from idle_around(servers(request.param))
 
 
+@pytest.fixture(scope="package")
+def shared_speech_server() -> Iterator[LiveServer]:
+    ModelStore().ensure(SPEECH_MODEL, "kokoro-onnx")
+    with live_server(speech="kokoro-onnx", speech_slots=SLOTS) as running:
+        yield running
+
+
+@pytest.fixture
+def speech_server(shared_speech_server: LiveServer) -> Iterator[LiveServer]:
+    """Chats by script and speaks with Kokoro on onnxruntime."""
+    yield from idle_around(shared_speech_server)
+
+
 def idle_around(server: LiveServer) -> Iterator[LiveServer]:
     """Idle before and after, so that a proof starts from nothing and leaves nothing."""
     server.wait_idle(30)
@@ -82,16 +97,16 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
 
 def heading(now: datetime) -> list[str]:
     passed = sum(report.passed for report in _reports)
-    versions = ", ".join(f"{name} {metadata.version(name)}" for name in ("xllamacpp", "mlx-lm"))
+    versions = ", ".join(f"{name} {metadata.version(name)}" for name in PACKAGES)
     cores = f"{os.cpu_count()} cores, {platform.machine()}, {platform.system()}"
     return [
         f"# Proofs of {now:%Y-%m-%d %H:%M} UTC",
         "",
         f"Written by `make proof` (`tests/proofs` in full size): {passed} of {len(_reports)} hold.",
         f"Machine: {cores}, no GPU; Python {platform.python_version()}, {versions};"
-        " model SmolLM2-135M-Instruct.",
-        f"Each server has {SLOTS} slots of {CONTEXT_TOKENS} tokens. Everything is measured over"
-        " the wire, from outside the server.",
+        " models SmolLM2-135M-Instruct and Kokoro-82M.",
+        f"Each server has {SLOTS} slots, for chats of {CONTEXT_TOKENS} tokens. Everything is"
+        " measured over the wire, from outside the server.",
         "",
         "| proof | holds | measured | seconds |",
         "|---|---|---|---|",

@@ -20,3 +20,12 @@ CANCELS = {"llamacpp": 500, "mlx": 500} if FULL else {"llamacpp": 120, "mlx": 24
 LONG_WORDS = 1400 if FULL else 300  # about 1.1 tokens a word
 PROMPTS = 30 if FULL else 8
 ANSWER_TOKENS = 40 if FULL else 12
+
+# Speech takes about half as long as it lasts.
+SPEECH_CANCELS = 200 if FULL else 60
+HANG_UPS = 60 if FULL else 12
+PARAGRAPH_CHARACTERS = 3000 if FULL else 600
+UNBROKEN_CHARACTERS = 1200 if FULL else 300
+WORD_CHARACTERS = 600 if FULL else 120
+SPEECH_LANGUAGES = ("en", "ja", "zh") if FULL else ("en",)
+SPEECH_SPEED = 1.0 if FULL else 2.0  # of long texts: half the audio, half the time
