@@ -1,4 +1,5 @@
-"""Takes the pictures in docs/images from the starter models: `python -m e2e.screenshots`.
+"""Takes the pictures in docs/images from the starter models: `python -m e2e.screenshots`,
+or those named: `… speak speak-dark`.
 
 Three answers run, the middle one is stopped; a voice is in the middle of a sentence. What a picture
 says is what that run measured. On a machine that is busy otherwise a stop may be confirmed late, or
@@ -8,6 +9,7 @@ speech may have gaps: then it tries again, a few times.
 from __future__ import annotations
 
 import re
+import sys
 from pathlib import Path
 from typing import Literal
 
@@ -78,16 +80,16 @@ def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = launch(playwright)
-        take_all(browser)
+        take_all(browser, sys.argv[1:])
         browser.close()
 
 
-def take_all(browser: Browser) -> None:
+def take_all(browser: Browser, names: list[str]) -> None:
     with live_server("llamacpp", speech="kokoro-onnx") as server:
-        for name, theme, size in PICTURES:
-            any(take(browser, server, name, theme, size) for _ in range(TRIES))
-        for name, theme, size in SPEAKING:
-            any(take_speaking(browser, server, name, theme, size) for _ in range(TRIES))
+        for takes, pictures in ((take, PICTURES), (take_speaking, SPEAKING)):
+            for name, theme, size in pictures:
+                if not names or name in names:
+                    any(takes(browser, server, name, theme, size) for _ in range(TRIES))
 
 
 if __name__ == "__main__":
