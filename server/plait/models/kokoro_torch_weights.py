@@ -19,7 +19,7 @@ from typing import Any
 
 import numpy as np
 import onnx
-from google.protobuf.message import DecodeError  # type: ignore[import-untyped]
+from google.protobuf.message import DecodeError
 from numpy.typing import NDArray
 
 from plait.models.kokoro_dequantize import damaged, dequantize
