@@ -6,7 +6,8 @@ import pytest
 
 from plait.bench import speak_report
 from plait.bench.sentences import WORDS, sentence
-from plait.bench.speaking import Cancels, Level, Spoken, starvation
+from plait.bench.speak_stock import StockSpeech
+from plait.bench.speaking import Beside, Cancels, Level, Spoken, starvation
 
 
 def spoken(first_ms: float, starved_seconds: float = 0.0, words: int = 20) -> Spoken:
@@ -49,3 +50,22 @@ def test_unconfirmed_cancels_do_not_pass_for_quick_ones() -> None:
     quick, late = Cancels(4, [10.0], [12.0], [0]), Cancels(4, [10.0], [12.0, 110.0], [0], late=1)
 
     assert [speak_report.cancel_targets(c)[0].met for c in (quick, late)] == [True, False]
+
+
+def test_a_stock_package_four_times_later_meets_the_target_and_a_quicker_one_does_not() -> None:
+    ours = [spoken(99), spoken(199)]  # 100 and 200 ms at the client
+    beside = Beside(20, ours, {"slow": [stock(0.5), stock(0.9)], "quick": [stock(0.1)] * 2})
+
+    assert [target.met for target in speak_report.beside_targets([beside])] == [True, False]
+    (first, *_), titles = beside_rows(beside)
+    assert first == ["150"]
+    assert "quick / kokoro-onnx, first audio" in titles
+
+
+def stock(first_seconds: float) -> StockSpeech:
+    return StockSpeech(first_seconds, 2.0, 4.0, 3.0)
+
+
+def beside_rows(beside: Beside) -> tuple[list[list[str]], list[str]]:
+    table = speak_report.beside_table([beside], "kokoro-onnx")
+    return [cells for _, cells in table.rows], [what for what, _ in table.rows]

@@ -6,17 +6,24 @@ Does NOT know how figures are shown (see `output`) nor judged (see `speak_report
 from __future__ import annotations
 
 import argparse
-from typing import Any
+import asyncio
+import contextlib
+from dataclasses import asdict
 
 from plait.bench import speak_report, speaking
 from plait.bench.output import Findings, add_output, positive, progress, publish_measured
 from plait.bench.sentences import WORDS
 from plait.bench.serving import own_server
-from plait.client import connect
+from plait.bench.speak_stock import Package, stock_speaker, stock_spec
+from plait.client import Client, connect
 from plait.installation import best_speech_engine
+from plait.models import ModelStore
+from plait.specs import speech_threads
 
 ENGINES = ("kokoro-onnx", "kokoro-torch", "scripted")
 LEVELS = (1, 4)
+MODEL = "kokoro-82m"
+STOCK: tuple[Package, ...] = ("kokoro", "kokoro-onnx")
 WARM_UP_ROUNDS = 1
 
 
@@ -32,6 +39,12 @@ def add_arguments(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--levels", type=positive, nargs="+", default=LEVELS, help="streams (default: 1 4)"
     )
     speak.add_argument("--cancels", type=int, default=40, help="0 leaves them out (default: 40)")
+    speak.add_argument(
+        "--beside", choices=STOCK, nargs="+", default=(), help="stock packages to compare with"
+    )
+    speak.add_argument(
+        "--quality", action="store_true", help="also how far windows are from whole utterances"
+    )
     speak.add_argument("--seed", type=int, default=1, help="of the cancels (default: 1)")
     add_output(speak)
     speak.set_defaults(run=_speak)
@@ -44,8 +57,7 @@ def _speak(parsed: argparse.Namespace) -> int:
 
 async def _measure(engine: str, parsed: argparse.Namespace) -> Findings:
     streams = max(parsed.levels)
-    levels: list[speaking.Level] = []
-    cancels = None
+    findings = Findings(engine, [], [], {})
     async with (
         own_server("scripted", speech_engine=engine, speech_slots=streams) as server,
         connect(server.ws_url) as client,
@@ -54,29 +66,71 @@ async def _measure(engine: str, parsed: argparse.Namespace) -> Findings:
             await speaking.measure_level(
                 client, parsed.voice, 1, words, WARM_UP_ROUNDS, lambda steps: None
             )
-        for count in sorted(set(parsed.levels)):
-            for words in parsed.words:
-                with progress(f"{count} x {words} words", parsed.rounds) as advance:
-                    level = await speaking.measure_level(
+        await _add_levels(findings, client, parsed)
+        if parsed.beside:
+            await _add_besides(findings, client, parsed)
+        if parsed.cancels:
+            await _add_cancels(findings, client, parsed, streams)
+    if parsed.quality:
+        await asyncio.to_thread(_add_quality, findings)
+    return findings
+
+
+async def _add_levels(findings: Findings, client: Client, parsed: argparse.Namespace) -> None:
+    levels = []
+    for count in sorted(set(parsed.levels)):
+        for words in parsed.words:
+            with progress(f"{count} x {words} words", parsed.rounds) as advance:
+                levels.append(
+                    await speaking.measure_level(
                         client, parsed.voice, count, words, parsed.rounds, advance
                     )
-                levels.append(level)
-        if parsed.cancels:
-            with progress("cancels", parsed.cancels) as advance:
-                cancels = await speaking.measure_cancels(
-                    client, parsed.voice, streams, parsed.cancels, parsed.seed, advance
                 )
-    return _findings(engine, levels, cancels)
+    findings.tables.append(speak_report.level_table(levels, findings.engine))
+    findings.targets.extend(speak_report.level_targets(levels))
+    findings.record["levels"] = [speak_report.level_record(level) for level in levels]
 
 
-def _findings(
-    engine: str, levels: list[speaking.Level], cancels: speaking.Cancels | None
-) -> Findings:
-    tables = [speak_report.level_table(levels, engine)]
-    targets = speak_report.level_targets(levels)
-    record: dict[str, Any] = {"levels": [speak_report.level_record(level) for level in levels]}
-    if cancels is not None:
-        tables.append(speak_report.cancel_table(cancels, engine))
-        targets += speak_report.cancel_targets(cancels)
-        record["cancels"] = speak_report.cancel_record(cancels)
-    return Findings(engine, tables, targets, record)
+async def _add_besides(findings: Findings, client: Client, parsed: argparse.Namespace) -> None:
+    model = ModelStore().ensure(MODEL, "kokoro-torch")
+    besides = []
+    async with contextlib.AsyncExitStack() as stack:
+        speakers = {
+            package: await stack.enter_async_context(
+                stock_speaker(stock_spec(package, model, parsed.voice, speech_threads()))
+            )
+            for package in parsed.beside
+        }
+        for words in parsed.words:
+            with progress(f"beside, {words} words", parsed.rounds) as advance:
+                besides.append(
+                    await speaking.measure_beside(
+                        client, parsed.voice, words, parsed.rounds, speakers, advance
+                    )
+                )
+    findings.tables.append(speak_report.beside_table(besides, findings.engine))
+    findings.targets.extend(speak_report.beside_targets(besides))
+    findings.record["beside"] = [speak_report.beside_record(beside) for beside in besides]
+
+
+async def _add_cancels(
+    findings: Findings, client: Client, parsed: argparse.Namespace, streams: int
+) -> None:
+    with progress("cancels", parsed.cancels) as advance:
+        cancels = await speaking.measure_cancels(
+            client, parsed.voice, streams, parsed.cancels, parsed.seed, advance
+        )
+    findings.tables.append(speak_report.cancel_table(cancels, findings.engine))
+    findings.targets.extend(speak_report.cancel_targets(cancels))
+    findings.record["cancels"] = speak_report.cancel_record(cancels)
+
+
+def _add_quality(findings: Findings) -> None:
+    from plait.bench import speak_quality
+
+    model = ModelStore().ensure(MODEL, "kokoro-onnx")
+    with progress("quality", len(model.voice_names)) as advance:
+        quality = speak_quality.measure(model, speech_threads(), advance)
+    findings.tables.append(speak_report.quality_table(quality))
+    findings.targets.extend(speak_report.quality_targets(quality))
+    findings.record["quality"] = [asdict(voice) for voice in quality.voices]

@@ -4,16 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import Any
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from plait.bench.figures import Spread
 from plait.bench.report import Table, Target
-from plait.bench.speaking import BUFFER_SECONDS, Cancels, Level
+from plait.bench.speaking import BUFFER_SECONDS, Beside, Cancels, Level
+
+if TYPE_CHECKING:  # it brings the model's libraries
+    from plait.bench.speak_quality import Quality
 
 FIRST_AUDIO_P50_MS = 200.0
 FIRST_AUDIO_P95_MS = 300.0
 REAL_TIME_FACTOR = 0.45
 RELEASE_P95_MS = 30.0
+EARLIER, EARLIER_WORDS = 4.0, 20
+DISTANCE_DB = 3.5
 
 
 def level_table(levels: Sequence[Level], engine: str) -> Table:
@@ -48,6 +56,66 @@ def cancel_table(cancels: Cancels, engine: str) -> Table:
         ("released later than 100 ms", [str(cancels.late)]),
     ]
     return Table(f"speak, cancelled: {engine}", [f"{cancels.streams} streams"], rows)
+
+
+def beside_table(besides: Sequence[Beside], engine: str) -> Table:
+    """Medians. First audio: at our client, and of a package its first chunk."""
+    rows = [
+        (
+            f"{engine}, first audio, ms",
+            [f"{median(s.outside_ms for s in b.ours):.0f}" for b in besides],
+        ),
+        (
+            f"{engine}, real-time factor",
+            [f"{median(s.real_time_factor for s in b.ours):.2f}" for b in besides],
+        ),
+    ]
+    for package in besides[0].stock:
+        spoken = [beside.stock[package] for beside in besides]
+        rows += [
+            (
+                f"{package}, first audio, ms",
+                [f"{1000 * median(s.first_audio_seconds for s in ss):.0f}" for ss in spoken],
+            ),
+            (
+                f"{package}, real-time factor",
+                [f"{median(s.total_seconds / s.audio_seconds for s in ss):.2f}" for ss in spoken],
+            ),
+            (f"{package} / {engine}, first audio", [f"{b.ratio(package):.1f}" for b in besides]),
+        ]
+    columns = [f"{beside.words} words" for beside in besides]
+    return Table("beside stock packages, the same sentences in turns", columns, rows)
+
+
+def beside_targets(besides: Sequence[Beside]) -> list[Target]:
+    return [
+        Target(
+            f"{beside.words} words: first audio {EARLIER:g} times earlier than {package}",
+            beside.ratio(package) >= EARLIER,
+            f"{beside.ratio(package):.1f} times",
+        )
+        for beside in besides
+        for package in beside.stock
+        if beside.words == EARLIER_WORDS
+    ]
+
+
+def quality_table(quality: Quality) -> Table:
+    distance, gain = quality.lsd_db, quality.gain_db
+    names = ("p50", "p95", "max")
+    rows = [
+        *((f"log-spectral distance, dB {name}", [_pick(distance, name, 2)]) for name in names),
+        *((f"gain error, dB {name}", [_pick(gain, name, 2)]) for name in names),
+        ("the farthest voice", [quality.worst.voice]),
+    ]
+    return Table("windowed against whole utterances", [f"{len(quality.voices)} voices"], rows)
+
+
+def quality_targets(quality: Quality) -> list[Target]:
+    distance = quality.lsd_db
+    met = None if distance is None else distance.p50 <= DISTANCE_DB
+    what = f"log-spectral distance within {DISTANCE_DB:g} dB, median over voices"
+    return [Target(what, met, f"{_pick(distance, 'p50', 2)} dB")]
 
 
 def level_targets(levels: Sequence[Level]) -> list[Target]:
@@ -105,6 +173,14 @@ def level_record(level: Level) -> dict[str, Any]:
 
 def cancel_record(cancels: Cancels) -> dict[str, Any]:
     return asdict(cancels) | {"stop_ms_spread": _record(Spread.of(cancels.stop_ms))}
+
+
+def beside_record(beside: Beside) -> dict[str, Any]:
+    stock = {
+        package: [msgspec.to_builtins(one) for one in spoken]
+        for package, spoken in beside.stock.items()
+    }
+    return {"words": beside.words, "ours": [asdict(one) for one in beside.ours], "stock": stock}
 
 
 def _pick(spread: Spread | None, name: str, digits: int = 0) -> str:

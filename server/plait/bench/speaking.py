@@ -12,13 +12,15 @@ import asyncio
 import contextlib
 import itertools
 import random
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from statistics import median
 from time import monotonic
 from typing import Any
 
 from plait.bench.figures import Spread
 from plait.bench.sentences import sentence
+from plait.bench.speak_stock import StockSpeaker, StockSpeech
 from plait.client import Client, Item, Stream
 from plait.wire.messages import Cancelled, Done
 
@@ -136,6 +138,38 @@ async def speak(client: Client, voice: str, words: int, number: int) -> Spoken:
         sum(seconds for _, seconds in arrivals),
         starvation(arrivals),
     )
+
+
+@dataclass(slots=True)
+class Beside:
+    """Ours over the wire and stock packages, the same sentences in turns, one stream."""
+
+    words: int
+    ours: list[Spoken] = field(default_factory=list)
+    stock: dict[str, list[StockSpeech]] = field(default_factory=dict)
+
+    def ratio(self, package: str) -> float:
+        """Median over the pairs of the package's first audio / ours."""
+        pairs = zip(self.stock[package], self.ours, strict=True)
+        return median(1000 * stock.first_audio_seconds / own.outside_ms for stock, own in pairs)
+
+
+async def measure_beside(
+    client: Client,
+    voice: str,
+    words: int,
+    rounds: int,
+    speakers: Mapping[str, StockSpeaker],
+    advance: Advance,
+) -> Beside:
+    """Each round speaks one sentence here and then with each package; `advance(1)` after it."""
+    result = Beside(words, stock={package: [] for package in speakers})
+    for number in range(rounds):
+        result.ours.append(await speak(client, voice, words, number))
+        for package, speaker in speakers.items():
+            result.stock[package].append(await speaker.say(sentence(words, number)))
+        advance(1)
+    return result
 
 
 async def measure_cancels(
