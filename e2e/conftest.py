@@ -11,8 +11,10 @@ import pytest
 from playwright.sync_api import Browser, BrowserContext, Playwright, sync_playwright
 
 from e2e.playground import Playground
+from e2e.tape import Tape
 from tests.live.server import LiveServer, live_server
 
+OpenTaped = Callable[..., tuple[Playground, Tape]]
 FLAGS = [
     "--disable-gpu",
     "--disable-quic",
@@ -98,3 +100,32 @@ def new_tab(context: BrowserContext) -> Iterator[Callable[[str], Playground]]:
 def playground(server: LiveServer, new_tab: Callable[[str], Playground]) -> Playground:
     """Open and connected."""
     return new_tab(server.url).open()
+
+
+@pytest.fixture(scope="session")
+def speaking_server() -> Iterator[LiveServer]:
+    with live_server(speech="scripted", slots=4) as running:
+        yield running
+
+
+@pytest.fixture
+def speaking(speaking_server: LiveServer, new_tab: Callable[[str], Playground]) -> Playground:
+    """Open and connected, to a server that speaks."""
+    speaking_server.wait_idle(20)
+    return new_tab(speaking_server.url).open()
+
+
+@pytest.fixture
+def taped(browser: Browser, speaking_server: LiveServer) -> Iterator[OpenTaped]:
+    """Opens the page with a tape in it."""
+    speaking_server.wait_idle(20)
+    context = browser.new_context(viewport={"width": 1440, "height": 900}, bypass_csp=True)
+    tab = Playground(context.new_page(), speaking_server.url)
+
+    def open_taped(rate: int | None = None) -> tuple[Playground, Tape]:
+        tape = Tape(tab.page, rate)
+        return tab.open(), tape
+
+    yield open_taped
+    context.close()
+    assert tab.errors == []

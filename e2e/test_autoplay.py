@@ -13,7 +13,7 @@ from playwright.sync_api import Browser, Playwright, expect
 
 from e2e.conftest import launch
 from e2e.playground import Playground
-from tests.live.server import LiveServer, live_server
+from tests.live.server import LiveServer
 
 PRESS = """
 const press = setInterval(() => {
@@ -25,12 +25,6 @@ const press = setInterval(() => {
   setTimeout(() => console.log("pressed"), 1000);
 }, 20);
 """
-
-
-@pytest.fixture(scope="module")
-def speaking_server() -> Iterator[LiveServer]:
-    with live_server(speech="scripted") as running:
-        yield running
 
 
 @pytest.fixture

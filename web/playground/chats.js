@@ -40,6 +40,7 @@
  */
 
 import { showsSlotBack, stopTimeOf } from "./ending.js";
+import { blankChat, wake } from "./new-chat.js";
 
 const MAX_CHATS = 24;
 const MAX_STOPS = 20;
@@ -281,34 +282,4 @@ export class Chats {
     const excess = new Set(finished.slice(0, Math.max(0, chats.length - MAX_CHATS)));
     if (excess.size > 0) this.#store.state.chats = chats.filter((chat) => !excess.has(chat));
   }
-}
-
-/** @param {Chat} chat */
-function wake({ listeners }) {
-  for (const resolve of listeners.splice(0)) resolve();
-}
-
-/** @param {number} key @param {Ask} ask @returns {Chat} */
-function blankChat(key, ask) {
-  return {
-    key,
-    ask,
-    state: "pending",
-    attempt: 0,
-    stream: null,
-    unread: [],
-    text: "",
-    listeners: [],
-    stale: false,
-    items: 0,
-    sentAt: performance.now(),
-    firstAt: null,
-    lastAt: null,
-    endedAt: null,
-    tokens: null,
-    finishReason: null,
-    receipt: null,
-    slotBack: false,
-    trouble: null,
-  };
 }
