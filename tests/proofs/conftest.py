@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime
 from importlib import metadata
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -39,7 +40,10 @@ def servers() -> Iterator[Servers]:
         def get(engine: str) -> LiveServer:
             if engine not in running:
                 ModelStore().ensure(MODEL, "mlx" if engine == "mlx" else "llamacpp")
-                settings = {"context_tokens": CONTEXT_TOKENS, "max_tokens": MAX_TOKENS}
+                settings: dict[str, Any] = {
+                    "context_tokens": CONTEXT_TOKENS,
+                    "max_tokens": MAX_TOKENS,
+                }
                 server = live_server(engine, slots=SLOTS, **settings)
                 running[engine] = stack.enter_context(server)
             return running[engine]
