@@ -141,6 +141,20 @@ def test_a_first_clause_takes_milliseconds_once_warm(front: FrontEnd) -> None:
     assert time.process_time() - start < 0.1  # about 5 ms on an idle core
 
 
+@pytest.mark.parametrize("part", ["1-", "-1", "I'm"])
+def test_a_word_of_many_parts_does_not_hold_up_everybody(front: FrontEnd, part: str) -> None:
+    stream = front.open("en-gb")
+    stream.feed(part * 1000)
+    stream.next_segment()
+    start = time.process_time()
+
+    segment = stream.next_segment()
+
+    assert segment is not None
+    assert segment.phonemes
+    assert time.process_time() - start < 0.4  # 2 s as one word; other streams' cancels wait for it
+
+
 def test_streams_do_not_share_state(front: FrontEnd) -> None:
     one, other = front.open("en"), front.open("en-us")
     one.feed("One sentence here. A")

@@ -7,6 +7,7 @@ unknown words are spelled. Does NOT normalise: numbers arrive as words.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import cache
 from typing import Any
 
@@ -16,6 +17,8 @@ from plait.speech.pronouncing import Sound
 
 _LOOKAHEAD = 16
 _RATING = 2  # misaki's measure of trust: 4 is a dictionary's word
+# misaki looks up every run of a word's parts, in cubic time: seconds for `1-1-1-…` of a hundred.
+_MAX_PARTS = 12
 
 
 class EnglishPronouncer:
@@ -27,6 +30,13 @@ class EnglishPronouncer:
         self._g2p = _make_g2p(british=british)
 
     def pronounce(self, text: str) -> list[Sound]:
+        return [
+            Sound(at + sound.start, at + sound.end, sound.phonemes)
+            for at, piece in _pieces(text)
+            for sound in self._pronounce_piece(piece)
+        ]
+
+    def _pronounce_piece(self, text: str) -> list[Sound]:
         if not text.strip():
             return []
         _phonemes, tokens = self._g2p(text, preprocess=False)
@@ -40,6 +50,30 @@ class EnglishPronouncer:
                 sounds.append(Sound(min(end, len(text) - 1), end + 1, " "))
             position = end
         return sounds
+
+
+def _pieces(text: str) -> Iterator[tuple[int, str]]:
+    """`text` with each piece's offset: whole, unless a word in it has more than _MAX_PARTS."""
+    begin = parts = 0
+    before = ""
+    for at, char in enumerate(text):
+        kind = _kind(char)
+        joins = kind == before != "." or (before, kind) == ("A", "a")
+        parts = 0 if kind == " " else parts + (not joins)
+        if parts > _MAX_PARTS:
+            yield begin, text[begin:at]
+            begin, parts = at, 1
+        before = kind
+    yield begin, text[begin:]
+
+
+def _kind(char: str) -> str:
+    """Like characters are one part of a word; of marks each is one."""
+    if char.isspace():
+        return " "
+    if char.isalpha():
+        return "A" if char.isupper() else "a"
+    return "1" if char.isdecimal() else "."
 
 
 def _locate(text: str, token: str, position: int) -> tuple[int, int]:
