@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 CONTEXT = 8  # frames on each side that a frame's spectrum depends on
-FIRST = 12  # 150 ms: soon computed, and long enough for the next one to be computed meanwhile
+FIRST = 8
 GROWTH = 2
 LARGEST = 80
 SHORTEST = 8  # a shorter rest is computed with the window before it
