@@ -57,3 +57,22 @@ def test_a_voice_of_the_wrong_size_is_found_before_it_is_asked_for(tmp_path: Pat
 
     with pytest.raises(ModelLoadFailed, match="af_heart has 4 bytes"):
         KokoroVoices(tmp_path)
+
+
+def test_a_voice_that_is_no_file_is_found_before_it_is_asked_for(tmp_path: Path) -> None:
+    write_voices(tmp_path, "af_heart")
+    (tmp_path / "af_dead.bin").symlink_to(tmp_path / "nowhere")
+
+    with pytest.raises(ModelLoadFailed, match="af_dead has 0 bytes"):
+        KokoroVoices(tmp_path)
+
+
+def test_a_voice_lost_or_damaged_later_fails_its_request_alone(tmp_path: Path) -> None:
+    voices = write_voices(tmp_path, "af_heart", "bf_emma", "bm_george")
+    (tmp_path / "bf_emma.bin").unlink()
+    np.full(PACK_SHAPE, np.nan, "<f4").tofile(tmp_path / "bm_george.bin")
+
+    for damaged in ("bf_emma", "bm_george", "af_heart:0.5,bf_emma:0.5"):
+        with pytest.raises(ModelLoadFailed, match="is damaged on the server; take another"):
+            voices.pack(damaged)
+    assert voices.pack("af_heart").shape == PACK_SHAPE

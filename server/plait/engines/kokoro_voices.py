@@ -2,8 +2,9 @@
 
 A voice is a file `<name>.bin`: raw little-endian float32 [510, 256], one style for each length of
 an utterance in phonemes. Only names found when the directory was opened are ever turned into a
-path. A voice is read when it is first asked for, and kept (half a megabyte each). Does NOT know
-what a style does, nor which languages can be spoken.
+path. A voice is read when it is first asked for, and kept (half a megabyte each); one that is
+damaged by then fails its request, and no other's. Does NOT know what a style does, nor which
+languages can be spoken.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ class KokoroVoices:
         if not self._paths:
             raise ModelLoadFailed("The speech model has no voices; install it again.")
         for name, path in self._paths.items():
-            if path.stat().st_size != PACK_BYTES:
+            size_bytes = path.stat().st_size if path.is_file() else 0
+            if size_bytes != PACK_BYTES:
                 raise ModelLoadFailed(
-                    f"Voice {name} has {path.stat().st_size} bytes and must have {PACK_BYTES}; "
+                    f"Voice {name} has {size_bytes} bytes and must have {PACK_BYTES}; "
                     "install the speech model again."
                 )
 
@@ -44,7 +46,8 @@ class KokoroVoices:
         """Styles [510, 256] of a voice, or of a blend like `af_heart:0.6,bf_emma:0.4`.
 
         A blend is the weighted mean of its voices' styles, and a new array; a voice's own is
-        shared: not to be written to. Raises VoiceNotFound (data: voices).
+        shared: not to be written to. Raises VoiceNotFound (data: voices), and ModelLoadFailed where
+        a voice's file was damaged since.
         """
         parts = self._parse(voice)
         if len(parts) == 1:
@@ -75,8 +78,7 @@ class KokoroVoices:
     def _load(self, name: str) -> Floats:
         pack = self._packs.get(name)
         if pack is None:
-            flat = np.fromfile(self._paths[name], "<f4")
-            pack = self._packs[name] = flat.reshape(PACK_SHAPE).astype(np.float32, copy=False)
+            pack = self._packs[name] = _read(name, self._paths[name])
         return pack
 
     def _not_found(self, what: str) -> VoiceNotFound:
@@ -86,3 +88,17 @@ class KokoroVoices:
             param="voice",
             data={"voices": names},
         )
+
+
+def _read(name: str, path: Path) -> Floats:
+    try:
+        flat = np.fromfile(path, "<f4")
+    except OSError:
+        flat = np.zeros(0, np.float32)
+    if flat.nbytes != PACK_BYTES or not np.isfinite(flat).all():
+        raise ModelLoadFailed(
+            f"Voice {name} is damaged on the server; take another voice. Its operator can install "
+            "the speech model again.",
+            param="voice",
+        )
+    return flat.reshape(PACK_SHAPE).astype(np.float32, copy=False)
