@@ -53,6 +53,14 @@ def test_nothing_to_speak_is_a_typed_error_as_a_text_and_an_empty_end_as_input(
     assert rig.consumed.get(job, 0) == len(text.encode())
 
 
+@pytest.mark.parametrize("text", ["\u041f\u0440\u0438\u0432\u0435\u0442!", "\u4f60\u597d\u3002"])
+def test_a_text_of_another_script_is_refused_with_what_would_help(
+    rig: SpeechRig, text: str
+) -> None:
+    with pytest.raises(EmptyText, match="take a voice of the text's own language"):
+        rig.prepare(text)
+
+
 @pytest.mark.parametrize(
     "text",
     [

@@ -24,7 +24,11 @@ def read_params(command: Prepare) -> SynthesizeParams:
 
 
 def nothing_to_speak() -> EmptyText:
-    return EmptyText("The text has nothing that can be spoken; send words.", param="text")
+    return EmptyText(
+        "The text has nothing that can be spoken in this language; send words, or take a voice of"
+        " the text's own language.",
+        param="text",
+    )
 
 
 def failure_of(job: int, error: Exception) -> PlaitError:
