@@ -101,7 +101,7 @@ def test_without_the_package_that_reads_weights_nothing_is_fetched(
 ) -> None:
     monkeypatch.setitem(sys.modules, "onnx", None)
 
-    with pytest.raises(UnsupportedModel, match=rf"{engine}.*onnx is not installed.*\[speech\]"):
+    with pytest.raises(UnsupportedModel, match=rf"{engine}.*onnx is not installed.*pip install -e"):
         speech_store.ensure("speaker", engine)
 
     assert unfinished(tmp_path) == []
