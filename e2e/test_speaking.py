@@ -19,7 +19,7 @@ from e2e.cable import Cable
 from e2e.conftest import OpenTaped
 from e2e.playground import Playground, Stage
 from e2e.tape import Recording
-from plait.engines.scripted_speech import SAMPLE_RATE, tone
+from plait.engines.scripted.speech import SAMPLE_RATE, tone
 from tests.live.server import LiveServer, live_server
 
 SHORT = "word_ms=200 One two three four. Five six seven."  # eight words: 1.6 s

@@ -13,7 +13,7 @@ pytest.importorskip("onnx")
 
 from plait.bench.kokoro_fit import Known, fit
 from plait.bench.kokoro_utterances import Measured, Planned, path_of, plan, read, save
-from plait.engines.kokoro_norms import NormPredictor
+from plait.engines.kokoro.norms import NormPredictor
 
 VOICES = ("af_heart", "am_adam", "bf_emma", "ef_dora", "jf_alpha", "zf_xiaoni")
 

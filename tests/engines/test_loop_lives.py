@@ -22,7 +22,7 @@ from plait.engines.base import (
 )
 from plait.engines.loop import WorkerLoop
 from plait.engines.mailbox import Mailbox
-from plait.engines.scripted import ScriptedEngine
+from plait.engines.scripted.engine import ScriptedEngine
 from tests.engines.recording import prepare, scripted_spec
 
 

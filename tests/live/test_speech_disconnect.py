@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from plait.client import connect
-from plait.engines.scripted_speech import tone
+from plait.engines.scripted.speech import tone
 from tests.live.peer import peer
 from tests.live.server import LiveServer
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plait.client import SpeechStream, StreamCancelled, connect
-from plait.engines.scripted_speech import tone
+from plait.engines.scripted.speech import tone
 from plait.errors import BY_CODE, PlaitError
 from tests.live.peer import peer
 from tests.live.server import LiveServer, live_server

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from plait.client import connect
-from plait.engines.chat_prompt import ChatTokenizer
+from plait.engines.chat.prompt import ChatTokenizer
 from plait.errors import ContextOverflow
 from plait.models import ModelStore
 from plait.wire.messages import ChatMessage, ChatParams

@@ -1,4 +1,4 @@
-"""`python -m plait.bench.kokoro_calibration`: makes the data file of `plait.engines.kokoro_norms`.
+"""`python -m plait.bench.kokoro_calibration`: makes the data file of `plait.engines.kokoro.norms`.
 
 Speaks a seeded plan of utterances with every installed voice (see `kokoro_utterances`), measures
 the statistics of the generator's norms, and fits the predictor to them (see `kokoro_fit`). One
@@ -29,12 +29,12 @@ from plait.bench.kokoro_fit import Arrays, Known, fit
 from plait.bench.kokoro_statistics import WholeUtterance
 from plait.bench.kokoro_utterances import Booth, Measured, path_of, plan, read, save
 from plait.bench.spectral import gain_db, lsd
-from plait.engines.kokoro_norms import DATA, NormPredictor
-from plait.engines.kokoro_onnx import OnnxKokoro
-from plait.engines.kokoro_voices import KokoroVoices
+from plait.engines.kokoro.norms import DATA, NormPredictor
+from plait.engines.kokoro.onnx_backend import OnnxKokoro
+from plait.engines.kokoro.voices import KokoroVoices
 from plait.models import ModelStore
-from plait.models.kokoro_dequantize import dequantize
-from plait.models.kokoro_generator_weights import GeneratorWeights
+from plait.models.kokoro.dequantize import dequantize
+from plait.models.kokoro.generator_weights import GeneratorWeights
 from plait.terminal import progress_display, say
 
 MODEL = "kokoro-82m"

@@ -1,4 +1,4 @@
-"""From measured utterances to the arrays of `plait.engines.kokoro_norms`.
+"""From measured utterances to the arrays of `plait.engines.kokoro.norms`.
 
 The generator's convolutions are summed over time for the closed form of the means; what that leaves
 over, and the log of the deviations, are fitted by kernel ridge regression in the few directions
@@ -17,10 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.bench.kokoro_utterances import Measured
-from plait.engines.kokoro_model import Floats
-from plait.engines.kokoro_norm_features import features
-from plait.engines.kokoro_norms import WIDE, FeatureSpace, Physics, quantized
-from plait.models.kokoro_generator_weights import BLOCKS, DILATIONS, NORMS, Block
+from plait.engines.kokoro.model import Floats
+from plait.engines.kokoro.norm_features import features
+from plait.engines.kokoro.norms import WIDE, FeatureSpace, Physics, quantized
+from plait.models.kokoro.generator_weights import BLOCKS, DILATIONS, NORMS, Block
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -36,7 +36,7 @@ MIDDLE_STD = 1.3  # of the first stage's result, over what enters its last norms
 
 
 class Weights(Protocol):
-    """What is asked of plait.models.kokoro_generator_weights.GeneratorWeights."""
+    """What is asked of plait.models.kokoro.generator_weights.GeneratorWeights."""
 
     def convolution(self, name: str, shape: tuple[int, ...]) -> tuple[Floats, Floats]: ...
 

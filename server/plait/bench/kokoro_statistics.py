@@ -2,7 +2,7 @@
 
 The product's generators get scale and shift from outside. Here the plain one is rewritten so that
 each norm measures mean and standard deviation over the whole utterance, normalises with them and
-reports them. That is the truth which `plait.engines.kokoro_norms` predicts, and the reference
+reports them. That is the truth which `plait.engines.kokoro.norms` predicts, and the reference
 that windows are compared with. Does NOT know how the statistics are predicted.
 """
 
@@ -15,10 +15,10 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-from plait.engines.kokoro_model import NORM_CHANNELS, Floats
-from plait.engines.kokoro_norms import EPSILON
-from plait.models.kokoro_generator_weights import NORMS
-from plait.models.kokoro_plain_generator import load_plain_generator
+from plait.engines.kokoro.model import NORM_CHANNELS, Floats
+from plait.engines.kokoro.norms import EPSILON
+from plait.models.kokoro.generator_weights import NORMS
+from plait.models.kokoro.plain_generator import load_plain_generator
 
 
 class WholeUtterance:

@@ -18,10 +18,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from plait.bench.kokoro_statistics import WholeUtterance
-from plait.engines.kokoro_model import SAMPLES_PER_FRAME, Floats, KokoroModel
-from plait.engines.kokoro_norms import affine
-from plait.engines.kokoro_source import HarmonicSource, samples_of
-from plait.engines.kokoro_voices import KokoroVoices
+from plait.engines.kokoro.model import SAMPLES_PER_FRAME, Floats, KokoroModel
+from plait.engines.kokoro.norms import affine
+from plait.engines.kokoro.source import HarmonicSource, samples_of
+from plait.engines.kokoro.voices import KokoroVoices
 from plait.speech.vocabulary import PADDING, ids
 
 SENTENCES = "kokoro_sentences.tsv"

@@ -15,9 +15,9 @@ from plait.bench.figures import Spread
 from plait.bench.kokoro_statistics import WholeUtterance
 from plait.bench.kokoro_utterances import Booth, Planned, read_sentences
 from plait.bench.spectral import gain_db, lsd
-from plait.engines.kokoro_norms import NormPredictor
-from plait.engines.kokoro_onnx import OnnxKokoro
-from plait.engines.kokoro_voices import KokoroVoices
+from plait.engines.kokoro.norms import NormPredictor
+from plait.engines.kokoro.onnx_backend import OnnxKokoro
+from plait.engines.kokoro.voices import KokoroVoices
 from plait.models import InstalledModel
 
 Advance = Callable[[int], None]

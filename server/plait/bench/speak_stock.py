@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from plait.bench.serving import BenchError
 from plait.models import InstalledModel
-from plait.models.kokoro_torch_state import CONFIG, WEIGHTS_NAME
+from plait.models.kokoro.torch_state import CONFIG, WEIGHTS_NAME
 from plait.speech.vocabulary import SYMBOLS
 
 Package = Literal["kokoro", "kokoro-onnx"]

@@ -38,11 +38,11 @@ from plait.engines.mailbox import Mailbox
 from plait.errors import ModelLoadFailed, PlaitError
 
 ADAPTERS = {
-    "kokoro-onnx": "plait.engines.kokoro_onnx",
-    "kokoro-torch": "plait.engines.kokoro_torch",
-    "llamacpp": "plait.engines.llamacpp",
-    "mlx": "plait.engines.mlx",
-    "scripted": "plait.engines.scripted",
+    "kokoro-onnx": "plait.engines.kokoro.onnx_backend",
+    "kokoro-torch": "plait.engines.kokoro.torch_backend",
+    "llamacpp": "plait.engines.llamacpp.engine",
+    "mlx": "plait.engines.mlx.engine",
+    "scripted": "plait.engines.scripted.engine",
 }
 # The extra that installs an adapter's library.
 EXTRAS = {

@@ -29,8 +29,8 @@ Percent = Callable[[float], None]
 
 # converter → (module, function), called with (weight file, directory, progress)
 _CONVERTERS: Final = {
-    "kokoro-onnx": ("plait.models.kokoro_graphs", "build_graphs"),
-    "kokoro-torch": ("plait.models.kokoro_torch_weights", "convert"),
+    "kokoro-onnx": ("plait.models.kokoro.graphs", "build_graphs"),
+    "kokoro-torch": ("plait.models.kokoro.torch_weights", "convert"),
 }
 
 

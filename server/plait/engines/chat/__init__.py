@@ -1,0 +1,1 @@
+"""What all chat engines share: prompts, templates, and text out of tokens."""

@@ -1,0 +1,1 @@
+"""Kokoro-82M as an engine: jobs in turns, windows, two backends."""

@@ -1,0 +1,1 @@
+"""llama.cpp, through xllamacpp, as an engine."""

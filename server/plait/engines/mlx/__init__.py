@@ -1,0 +1,1 @@
+"""mlx-lm as an engine."""

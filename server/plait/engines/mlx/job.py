@@ -1,0 +1,94 @@
+"""What the mlx adapter keeps per chat job, and how a job's failure is told to its peer.
+
+The job's row holds token ids, its answer the text; both share the list of tokens produced. Knows
+no batch and no scheduling: `chat` moves jobs from state to state.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import msgspec
+
+from plait.engines.base import LoadSpec, Prepare, Usage
+from plait.engines.chat.prompt import ChatTokenizer, fit_answer
+from plait.engines.chat.text import AnswerText
+from plait.engines.mlx.batch import Row
+from plait.engines.mlx.sampling import RowSampling
+from plait.errors import GenerationFailed, OutOfMemory, PlaitError, ResourceNotAvailable
+from plait.wire.messages import ChatParams
+
+
+class JobState(enum.Enum):
+    """prepared -> waiting (for room in the batch) <-> computing <-> paused; then leaving."""
+
+    PREPARED = enum.auto()
+    WAITING = enum.auto()
+    COMPUTING = enum.auto()
+    PAUSED = enum.auto()
+    LEAVING = enum.auto()
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    id: int
+    row: Row
+    answer: AnswerText
+    top_logprobs: int | None  # None: not asked for
+    state: JobState = JobState.PREPARED
+    wasted: int = 0
+
+    @property
+    def usage(self) -> Usage:
+        return {
+            "prompt_tokens": len(self.row.prompt),
+            "cached_tokens": 0,
+            "completion_tokens": len(self.answer.tokens),
+        }
+
+
+def make_job(command: Prepare, tokenizer: ChatTokenizer, spec: LoadSpec) -> Job:
+    """Template, tokenize and bound the answer. Raises `TemplateError`, `ContextOverflow`."""
+    params = msgspec.convert(command.params, ChatParams)
+    context_tokens = spec.context_tokens
+    prompt = tokenizer.encode_chat(params, context_tokens=context_tokens)
+    max_tokens = fit_answer(
+        len(prompt), params.max_tokens, max_tokens=spec.max_tokens, context_tokens=context_tokens
+    )
+    answer = AnswerText(tokenizer.vocabulary, params.stop, max_tokens)
+    row = Row(prompt, answer.tokens, max_tokens, RowSampling(params))
+    top = None if params.logprobs is False else int(params.logprobs)
+    return Job(command.job, row, answer, 0 if params.logprobs is True else top)
+
+
+def too_big(model: str, required_bytes: int, available_bytes: int) -> ResourceNotAvailable:
+    return ResourceNotAvailable(
+        f"This chat needs {required_bytes} bytes of KV cache and the engine may use "
+        f"{available_bytes}; lower max_tokens or shorten the messages.",
+        data={
+            "model": model,
+            "required_bytes": required_bytes,
+            "available_bytes": available_bytes,
+        },
+    )
+
+
+def failure_of(error: Exception) -> PlaitError:
+    """mlx reports exhausted memory as a RuntimeError; its words are all there is to tell by."""
+    words = str(error).lower()
+    if isinstance(error, MemoryError) or "allocat" in words or "memory" in words:
+        return OutOfMemory(
+            "The engine ran out of memory for this chat; shorten it or try again later.",
+            retry_after_ms=1000,
+        )
+    return GenerationFailed(
+        "The model could not compute this answer; change the request or its sampling parameters."
+    )
+
+
+def no_distribution(answer: AnswerText) -> GenerationFailed:
+    return GenerationFailed(
+        f"The model gave no valid probabilities after {len(answer.tokens)} tokens; "
+        "change the messages or the sampling parameters."
+    )

@@ -1,0 +1,1 @@
+"""An engine for tests: what it does is written in the prompt."""
