@@ -3,10 +3,10 @@
 import { Card } from "../card.js";
 import { Sparkline } from "../charts.js";
 import { isRunning } from "../chats.js";
-import { codeView } from "../code.js";
 import { createComposer } from "../composer.js";
 import { h, icon, setText } from "../dom.js";
 import { stopsText } from "../ending.js";
+import { Tabs } from "../tabs.js";
 
 /** @import { App } from "../main.js" */
 
@@ -37,7 +37,6 @@ class ChatPanel {
     this.#app = app;
     const { store, chats } = app;
     this.composer = createComposer(store, (ask, copies) => this.#ask(ask, copies));
-    this.code = codeView("chat");
     this.grid = h("div", { class: "cards", "aria-label": "Answers", role: "group" });
     this.empty = this.#createEmpty();
     this.stopAll = h(
@@ -76,53 +75,26 @@ class ChatPanel {
       this.sparkline.element,
       this.stopText,
     );
-    this.streamsTab = this.#createTab("streams", "Streams", true);
-    this.codeTab = this.#createTab("code", "Code", false);
-    this.scroller = h(
-      "div",
-      {
-        class: "scroller",
-        id: "chat-streams",
-        role: "tabpanel",
-        "aria-labelledby": "chat-tab-streams",
+    this.tabs = new Tabs(
+      "chat",
+      { name: "streams", label: "Streams", content: [this.empty, this.grid] },
+      (code) => {
+        this.composer.element.hidden = code;
       },
-      this.empty,
-      this.grid,
-    );
-    this.codePane = h(
-      "div",
-      {
-        class: "scroller",
-        id: "chat-code",
-        role: "tabpanel",
-        "aria-labelledby": "chat-tab-code",
-        hidden: true,
-      },
-      this.code.element,
     );
     root.append(
       h(
         "header",
         { class: "panel-head" },
         h("h1", {}, "Chat"),
-        h(
-          "div",
-          {
-            class: "tabs",
-            role: "tablist",
-            "aria-label": "Chat views",
-            onkeydown: (/** @type {KeyboardEvent} */ event) => this.#moveTab(event),
-          },
-          this.streamsTab,
-          this.codeTab,
-        ),
+        this.tabs.list,
         h("span", { class: "spacer" }),
         this.stopAll,
         this.stops,
         this.clear,
       ),
-      this.scroller,
-      this.codePane,
+      this.tabs.pane,
+      this.tabs.codePane,
       this.composer.element,
     );
     store.subscribe(["chats", "connection"], () => this.#renderCards());
@@ -136,7 +108,7 @@ class ChatPanel {
 
   /** @param {import("../chats.js").Ask} ask @param {number} copies */
   #ask(ask, copies) {
-    this.#show("streams");
+    this.tabs.show(false);
     this.#app.chats.ask(ask, copies);
     this.#app.store.flush();
     this.grid.lastElementChild?.scrollIntoView({ block: "nearest" });
@@ -180,48 +152,6 @@ class ChatPanel {
         ),
       ),
     );
-  }
-
-  /** @param {string} name @param {string} label @param {boolean} selected */
-  #createTab(name, label, selected) {
-    return h(
-      "button",
-      {
-        type: "button",
-        role: "tab",
-        class: "tab",
-        id: `chat-tab-${name}`,
-        "aria-controls": `chat-${name}`,
-        "aria-selected": String(selected),
-        tabindex: selected ? "0" : "-1",
-        onclick: () => this.#show(name),
-      },
-      label,
-    );
-  }
-
-  /** @param {KeyboardEvent} event */
-  #moveTab(event) {
-    if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
-    const other = this.codePane.hidden ? "code" : "streams";
-    this.#show(other);
-    (other === "code" ? this.codeTab : this.streamsTab).focus();
-  }
-
-  /** @param {string} name */
-  #show(name) {
-    const code = name === "code";
-    this.codePane.hidden = !code;
-    this.scroller.hidden = code;
-    this.composer.element.hidden = code;
-    for (const [tab, selected] of /** @type {const} */ ([
-      [this.streamsTab, !code],
-      [this.codeTab, code],
-    ])) {
-      tab.setAttribute("aria-selected", String(selected));
-      tab.tabIndex = selected ? 0 : -1;
-    }
-    if (code) void this.code.load();
   }
 
   #renderCards() {

@@ -2,11 +2,11 @@
 
 import { preparePlayback } from "../../sdk/index.js";
 import { Sparkline } from "../charts.js";
-import { codeView } from "../code.js";
 import { h, icon, setText } from "../dom.js";
 import { stopsText } from "../ending.js";
 import { createSpeechComposer } from "../speech-composer.js";
 import { Stage } from "../stage.js";
+import { Tabs } from "../tabs.js";
 
 /** @import { App } from "../main.js" */
 
@@ -46,7 +46,6 @@ class SpeakPanel {
     const { store, speeches } = app;
     this.composer = createSpeechComposer(app, SAMPLE, (ask) => this.#speak(ask));
     this.stage = new Stage(speeches, () => this.#again());
-    this.code = codeView("speak");
     this.empty = this.#createEmpty();
     this.absent = createAbsent();
     this.sparkline = new Sparkline(20);
@@ -61,52 +60,22 @@ class SpeakPanel {
       this.sparkline.element,
       this.stopText,
     );
-    this.speechTab = this.#createTab("speech", "Speech", true);
-    this.codeTab = this.#createTab("code", "Code", false);
-    this.scroller = h(
-      "div",
-      {
-        class: "scroller",
-        id: "speak-speech",
-        role: "tabpanel",
-        "aria-labelledby": "speak-tab-speech",
-      },
-      this.absent,
-      this.empty,
-      this.stage.element,
-    );
-    this.codePane = h(
-      "div",
-      {
-        class: "scroller",
-        id: "speak-code",
-        role: "tabpanel",
-        "aria-labelledby": "speak-tab-code",
-        hidden: true,
-      },
-      this.code.element,
+    this.tabs = new Tabs(
+      "speak",
+      { name: "speech", label: "Speech", content: [this.absent, this.empty, this.stage.element] },
+      () => this.#render(),
     );
     root.append(
       h(
         "header",
         { class: "panel-head" },
         h("h1", {}, "Speak"),
-        h(
-          "div",
-          {
-            class: "tabs",
-            role: "tablist",
-            "aria-label": "Speak views",
-            onkeydown: (/** @type {KeyboardEvent} */ event) => this.#moveTab(event),
-          },
-          this.speechTab,
-          this.codeTab,
-        ),
+        this.tabs.list,
         h("span", { class: "spacer" }),
         this.stops,
       ),
-      this.scroller,
-      this.codePane,
+      this.tabs.pane,
+      this.tabs.codePane,
       this.composer.element,
     );
     store.subscribe(["speech", "connection"], () => this.#render());
@@ -126,7 +95,7 @@ class SpeakPanel {
 
   /** @param {import("../speeches.js").SpeechAsk} ask */
   #speak(ask) {
-    this.#show("speech");
+    this.tabs.show(false);
     this.#app.speeches.speak(ask);
     this.#app.store.flush();
   }
@@ -183,54 +152,12 @@ class SpeakPanel {
     );
   }
 
-  /** @param {string} name @param {string} label @param {boolean} selected */
-  #createTab(name, label, selected) {
-    return h(
-      "button",
-      {
-        type: "button",
-        role: "tab",
-        class: "tab",
-        id: `speak-tab-${name}`,
-        "aria-controls": `speak-${name}`,
-        "aria-selected": String(selected),
-        tabindex: selected ? "0" : "-1",
-        onclick: () => this.#show(name),
-      },
-      label,
-    );
-  }
-
-  /** @param {KeyboardEvent} event */
-  #moveTab(event) {
-    if (event.key !== "ArrowLeft" && event.key !== "ArrowRight") return;
-    const other = this.codePane.hidden ? "code" : "speech";
-    this.#show(other);
-    (other === "code" ? this.codeTab : this.speechTab).focus();
-  }
-
-  /** @param {string} name */
-  #show(name) {
-    const code = name === "code";
-    this.codePane.hidden = !code;
-    this.scroller.hidden = code;
-    for (const [tab, selected] of /** @type {const} */ ([
-      [this.speechTab, !code],
-      [this.codeTab, code],
-    ])) {
-      tab.setAttribute("aria-selected", String(selected));
-      tab.tabIndex = selected ? 0 : -1;
-    }
-    if (code) void this.code.load();
-    this.#render();
-  }
-
   #render() {
     const { speech, speechStops, voices, connection } = this.#app.store.state;
     const absent = connection.wasOpen && voices === null;
     this.absent.hidden = !absent;
     this.empty.hidden = absent || speech !== null;
-    this.composer.element.hidden = absent || !this.codePane.hidden;
+    this.composer.element.hidden = absent || this.tabs.showsCode;
     this.stage.render(absent ? null : speech);
     this.stops.hidden = speechStops.length === 0;
     this.sparkline.update(speechStops);
