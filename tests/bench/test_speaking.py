@@ -59,7 +59,7 @@ def test_a_stock_package_four_times_later_meets_the_target_and_a_quicker_one_doe
     assert [target.met for target in speak_report.beside_targets([beside])] == [True, False]
     (first, *_), titles = beside_rows(beside)
     assert first == ["150"]
-    assert "quick / kokoro-onnx, first audio" in titles
+    assert "package quick / plait" in titles
 
 
 def stock(first_seconds: float) -> StockSpeech:

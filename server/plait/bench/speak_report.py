@@ -62,11 +62,11 @@ def beside_table(besides: Sequence[Beside], engine: str) -> Table:
     """Medians. First audio: at our client, and of a package its first chunk."""
     rows = [
         (
-            f"{engine}, first audio, ms",
+            "plait, first audio, ms",
             [f"{median(s.outside_ms for s in b.ours):.0f}" for b in besides],
         ),
         (
-            f"{engine}, real-time factor",
+            "plait, real-time factor",
             [f"{median(s.real_time_factor for s in b.ours):.2f}" for b in besides],
         ),
     ]
@@ -74,23 +74,23 @@ def beside_table(besides: Sequence[Beside], engine: str) -> Table:
         spoken = [beside.stock[package] for beside in besides]
         rows += [
             (
-                f"{package}, first audio, ms",
+                f"package {package}, first audio, ms",
                 [f"{1000 * median(s.first_audio_seconds for s in ss):.0f}" for ss in spoken],
             ),
             (
-                f"{package}, real-time factor",
+                f"package {package}, real-time factor",
                 [f"{median(s.total_seconds / s.audio_seconds for s in ss):.2f}" for ss in spoken],
             ),
-            (f"{package} / {engine}, first audio", [f"{b.ratio(package):.1f}" for b in besides]),
+            (f"package {package} / plait", [f"{b.ratio(package):.1f}" for b in besides]),
         ]
     columns = [f"{beside.words} words" for beside in besides]
-    return Table("beside stock packages, the same sentences in turns", columns, rows)
+    return Table(f"{engine} beside stock packages, the same sentences in turns", columns, rows)
 
 
 def beside_targets(besides: Sequence[Beside]) -> list[Target]:
     return [
         Target(
-            f"{beside.words} words: first audio {EARLIER:g} times earlier than {package}",
+            f"{beside.words} words: first audio {EARLIER:g} times earlier than package {package}",
             beside.ratio(package) >= EARLIER,
             f"{beside.ratio(package):.1f} times",
         )
