@@ -237,6 +237,7 @@ def _speech(config: Config) -> list[LoadSpec]:
 def _check_voice(config: Config, model: InstalledModel) -> None:
     if config.speech_voice not in model.voice_names:
         hint = nearest(config.speech_voice, model.voice_names)
+        hint = hint or f" Use one of: {', '.join(model.voice_names)} (blends are for requests)."
         raise ConfigError(
             f"speech_voice: {model.name} has no voice {config.speech_voice!r}.{hint}",
             key="speech_voice",
