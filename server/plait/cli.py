@@ -235,11 +235,20 @@ def _speech(config: Config) -> list[LoadSpec]:
 
 
 def _check_voice(config: Config, model: InstalledModel) -> None:
+    from plait.speech.languages import BY_LETTER, missing
+
     if config.speech_voice not in model.voice_names:
         hint = nearest(config.speech_voice, model.voice_names)
         hint = hint or f" Use one of: {', '.join(model.voice_names)} (blends are for requests)."
         raise ConfigError(
             f"speech_voice: {model.name} has no voice {config.speech_voice!r}.{hint}",
+            key="speech_voice",
+        )
+    language = BY_LETTER.get(config.speech_voice[:1])
+    if language is not None and (needed := missing(language)):
+        raise ConfigError(
+            f"speech_voice: {config.speech_voice!r} speaks {language}, which cannot be pronounced"
+            f" here. Run pip install {needed}, or take another voice.",
             key="speech_voice",
         )
 
