@@ -72,13 +72,16 @@ def test_a_package_that_is_missing_is_named(package: str) -> None:
         load_stock(StockSpec(package, "", "", 1))  # type: ignore[arg-type]
 
 
+@pytest.fixture
+def installed() -> InstalledModel:
+    return ModelStore().ensure("kokoro-82m", "kokoro-torch")
+
+
 @pytest.mark.model
 @pytest.mark.slow
 @pytest.mark.timeout(240)
 @pytest.mark.skipif("kokoro" in MISSING, reason="torch is an extra")
-async def test_the_stock_package_speaks_with_our_weights_offline() -> None:
-    installed = ModelStore().ensure("kokoro-82m", "kokoro-torch")
-
+async def test_the_stock_package_speaks_with_our_weights_offline(installed: InstalledModel) -> None:
     async with stock_speaker(stock_spec("kokoro", installed, "af_heart", threads=1)) as speaker:
         speech = await speaker.say("Yes, that works.")
 
