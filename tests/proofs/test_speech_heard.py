@@ -94,7 +94,7 @@ def assert_seamless(spoken: Spoken) -> None:
     for border in spoken.borders:
         around = np.abs(np.diff(samples[border - NEARBY : border + NEARBY]))
         step = around[NEARBY - 1]
-        assert step <= max(1.25 * np.delete(around, NEARBY - 1).max(), 64), border
+        assert step <= max(np.delete(around, NEARBY - 1).max(), 64), border
 
 
 @pytest.mark.model
