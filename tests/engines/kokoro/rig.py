@@ -35,6 +35,7 @@ from plait.engines.kokoro.voices import PACK_SHAPE, KokoroVoices
 from plait.errors import InvalidRequest
 from plait.speech.segment import Ending, Segment, Word
 from plait.wire.frames import BinaryKind
+from tests.engines.flags import Flags as Flags
 
 SYMBOL_SAMPLES = 600
 HELD_BYTES = 1000  # of a toy utterance
@@ -187,16 +188,6 @@ class ToyFrontEnd:
         if language not in ("en-us", "en-gb"):
             raise InvalidRequest(f"language {language}: cannot be pronounced.", param="language")
         return ToyText()
-
-
-class Flags:
-    """`CancelFlags` as the command reader thread would set them."""
-
-    def __init__(self) -> None:
-        self.stamps: dict[int, float] = {}
-
-    def stamp(self, job: int) -> float | None:
-        return self.stamps.get(job)
 
 
 class SpeechRig:

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 
 from plait.engines.kokoro.model import NORM_CHANNELS, Floats, Interrupted, KokoroModel
+from plait.engines.kokoro.norms import affine
 from plait.engines.kokoro.onnx_backend import OnnxKokoro
 from plait.engines.kokoro.source import HarmonicSource
-from plait.engines.kokoro.synthesis import fold_norms
 from plait.engines.kokoro.torch_backend import TorchKokoro
 from plait.engines.kokoro.windows import CONTEXT
 from plait.models import ModelStore
@@ -52,7 +52,7 @@ class Spoken:
     def affine(self) -> Floats:
         """With statistics of no speech: both backends get the same, and any will do."""
         flat = np.zeros(NORM_CHANNELS, np.float32), np.ones(NORM_CHANNELS, np.float32)
-        return fold_norms(self.model.norm_style(self.style), *flat)
+        return affine(*flat, self.model.norm_style(self.style))
 
     def window(self, shift: int = 0) -> Floats:
         """The spectra of WINDOW but for the context; computed `shift` frames wider to the left."""

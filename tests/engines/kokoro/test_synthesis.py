@@ -9,13 +9,13 @@ import pytest
 from numpy.testing import assert_allclose, assert_array_equal
 
 from plait.engines.kokoro.model import NORM_CHANNELS, Floats, Interrupted, Ints
+from plait.engines.kokoro.norms import affine
 from plait.engines.kokoro.synthesis import (
     FADE_SAMPLES,
     LEAD_FRAMES,
     Samples,
     Synthesizer,
     Utterance,
-    fold_norms,
     frames_between,
 )
 from plait.engines.kokoro.windows import CONTEXT
@@ -228,7 +228,7 @@ def test_folded_norms_normalise_and_style_at_once() -> None:
     x, mean = generator.standard_normal((2, 50), np.float32)
     deviation = generator.uniform(0.5, 2, 50).astype(np.float32)
 
-    scale, shift = fold_norms(style, mean, deviation)
+    scale, shift = affine(mean, deviation, style)
 
     expected = (1 + style[0]) * (x - mean) / deviation + style[1]
     assert_allclose(scale * x + shift, expected, rtol=1e-4, atol=1e-5)

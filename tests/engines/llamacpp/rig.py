@@ -10,18 +10,9 @@ from typing import Any
 
 from plait.engines.base import Failed, Finished, Item, LoadSpec, Prepare, Released
 from plait.engines.llamacpp.engine import LlamaCpp, load
+from tests.engines.flags import Flags as Flags
 
 WAIT_SECONDS = 60  # generous: two shared cores
-
-
-class Flags:
-    """Cancel flags that a test sets."""
-
-    def __init__(self) -> None:
-        self.stamps: dict[int, float] = {}
-
-    def stamp(self, job: int) -> float | None:
-        return self.stamps.get(job)
 
 
 class Rig:

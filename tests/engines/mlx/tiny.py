@@ -29,6 +29,7 @@ from plait.engines.base import (
 )
 from plait.engines.mlx import blas
 from plait.engines.mlx.engine import load
+from tests.engines.flags import Flags as Flags
 
 if "mlx.core" not in sys.modules:
     blas.preload()
@@ -84,16 +85,6 @@ def _write_weights(directory: Path, tokenizer: Tokenizer) -> None:
     weights["model.embed_tokens.weight"][poison] = float("nan")
     mx.save_safetensors(str(directory / "model.safetensors"), weights)
     (directory / "config.json").write_text(json.dumps(config))
-
-
-class Flags:
-    """`CancelFlags` as the command reader thread would set them."""
-
-    def __init__(self) -> None:
-        self.stamps: dict[int, float] = {}
-
-    def stamp(self, job: int) -> float | None:
-        return self.stamps.get(job)
 
 
 class Rig:

@@ -22,6 +22,7 @@ from plait.engines.kokoro.model import (
     Ints,
     KokoroModel,
 )
+from plait.engines.kokoro.norms import affine
 from plait.engines.kokoro.source import HOP, HarmonicSource, samples_of
 from plait.engines.kokoro.windows import CONTEXT, Window, plan_windows
 from plait.speech.vocabulary import PADDING, ids
@@ -172,7 +173,7 @@ class Utterance:
         return _Sounding(
             x,
             HarmonicSource(f0, self._seed),
-            fold_norms(norm_style, mean, deviation),
+            affine(mean, deviation, norm_style),
         )
 
     def at_once(self) -> Samples:
@@ -212,9 +213,3 @@ def frames_between(x: Floats, left: int, right: int) -> Floats:
     if left >= 0 and right <= frames:
         return np.ascontiguousarray(inside)
     return np.pad(inside, ((0, 0), (max(0, -left), max(0, right - frames))))
-
-
-def fold_norms(style: Floats, mean: Floats, deviation: Floats) -> Floats:
-    """gamma and beta [2, 9216] and a norm's statistics [9216] -> affine [2, 9216]."""
-    scale = (1 + style[0]) / deviation
-    return np.stack([scale, style[1] - mean * scale]).astype(np.float32)
