@@ -145,6 +145,8 @@ class Stage:
         self.text = root.get_by_test_id("speech-text")
         self.stop = root.get_by_test_id("stop-speech")
         self.receipt = root.get_by_test_id("speech-receipt")
+        self.heard = root.get_by_title("Heard, by the audio clock")  # its neighbour: what came
+        self.gaps = root.get_by_title("How often audio was not there in time")
         self.save = root.get_by_test_id("save-wav")
         self.again = root.get_by_test_id("speak-again")
 
@@ -164,6 +166,5 @@ class Stage:
         """Until some of it, or so many whole seconds, came out of the speaker."""
         later = "|".join(f"{second:02}" for second in range(max(1, seconds), 60))
         pattern = rf"0:(?:{later})\.\d" if seconds else rf"0:(?:00\.[1-9]|(?:{later})\.\d)"
-        heard = self.root.get_by_title("Heard, by the audio clock")  # its neighbour tells what came
-        expect(heard).to_contain_text(re.compile(pattern), timeout=GENEROUS_MS)
+        expect(self.heard).to_contain_text(re.compile(pattern), timeout=GENEROUS_MS)
         return self
