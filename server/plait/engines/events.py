@@ -110,6 +110,7 @@ class Item(msgspec.Struct, tag="item", array_like=True):
     A synthesize job sends `{"mark": …}` (units 0) before the first audio of each sentence, always;
     the gateway keeps the times for `heard` and passes the item on where `marks` was asked for.
     `units` is what the item cost (tokens, audio milliseconds, texts) and feeds `wasted`.
+    `revises` above 0: takes the place of an unsent item of this job with the same number.
     """
 
     job: int
@@ -118,6 +119,7 @@ class Item(msgspec.Struct, tag="item", array_like=True):
     kind: int = 0
     flags: int = 0
     aux: int = 0
+    revises: int = 0
 
 
 class Consumed(msgspec.Struct, tag="consumed", array_like=True):

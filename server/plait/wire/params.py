@@ -52,6 +52,9 @@ class TranscribeParams(msgspec.Struct, frozen=True, omit_defaults=True):
     words: bool = False
     events: bool = False
     prompt: Annotated[str, Meta(max_length=1024)] | None = None
+    silence_ms: Annotated[int, Meta(ge=200, le=3000)] = 500
+    max_segment_seconds: Annotated[float, Meta(ge=4, le=28)] = 12.0
+    speech_threshold: Annotated[float, Meta(ge=0.1, le=0.9)] = 0.5
 
 
 class SynthesizeParams(msgspec.Struct, frozen=True, omit_defaults=True):
