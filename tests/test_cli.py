@@ -31,6 +31,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         monkeypatch.delenv(name)
     monkeypatch.setenv("PLAIT_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PLAIT_SPEECH_ENGINE", "off")
+    monkeypatch.setenv("PLAIT_TRANSCRIBE_ENGINE", "off")
     monkeypatch.chdir(tmp_path)
     return tmp_path / "home"
 
@@ -291,6 +292,31 @@ def test_speech_that_cannot_be_had_is_said_and_does_not_keep_chat_from_being_ser
 
     assert said[0].startswith("Speech is off: There is no model at")
     assert "Plait serves scripted at http://" in said[1]
+
+
+def test_transcription_that_cannot_be_had_is_said_and_does_not_keep_chat_from_being_served(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("PLAIT_TRANSCRIBE_ENGINE", "auto")
+    monkeypatch.setenv("PLAIT_TRANSCRIBE_MODEL", "./nothing")
+
+    with plait("serve", "--port", "0", "--chat-engine", "scripted") as process:
+        assert process.stdout is not None
+        said = [process.stdout.readline(), process.stdout.readline()]
+        process.kill()
+
+    assert said[0].startswith("Transcription is off: There is no model at")
+    assert "Plait serves scripted at http://" in said[1]
+
+
+def test_transcription_that_was_asked_for_and_cannot_be_had_exits_with_3(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PLAIT_TRANSCRIBE_MODEL", "./nothing")
+    arguments = ["serve", "--port", "0", "--chat-engine", "scripted"]
+
+    assert cli.main([*arguments, "--transcribe-engine", "whisper"]) == exits.EXIT_MODEL
+    assert "There is no model at" in capsys.readouterr().err
 
 
 def test_speech_that_was_asked_for_and_cannot_be_had_exits_with_3(

@@ -173,7 +173,9 @@ class Gateway:
 
 
 def offer_of(config: Config, spec: LoadSpec, scheduler: Scheduler) -> Offer:
-    """The model with its voices, the configured default first, and what they can pronounce."""
+    """The model with the languages it knows and, where it speaks, its voices, default first."""
+    if spec.method == "transcribe":
+        return Offer(scheduler, languages=spec.options.get("languages", SCRIPTED_LANGUAGES))
     if spec.method != "synthesize":
         return Offer(scheduler)
     languages = [code for code in LANGUAGES if missing(code) is None]

@@ -36,8 +36,9 @@ from plait.terminal import fail, say
 if TYPE_CHECKING:
     from plait.engines.base import LoadSpec
     from plait.models import InstalledModel
+    from plait.models.forms import Engine
 
-PULLABLE = ("llamacpp", "mlx", "kokoro-onnx", "kokoro-torch")
+PULLABLE = ("llamacpp", "mlx", "kokoro-onnx", "kokoro-torch", "whisper")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -127,6 +128,11 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         choices=("auto", "kokoro-onnx", "kokoro-torch", "scripted", "off"),
         help="engine behind synthesize (default: auto, the best that can run here)",
     )
+    serve.add_argument(
+        "--transcribe-engine",
+        choices=("auto", "whisper", "scripted", "off"),
+        help="engine behind transcribe (default: auto, whisper where it can run)",
+    )
     serve.add_argument("--no-open", action="store_true", help="do not open the browser")
     serve.set_defaults(run=_serve)
 
@@ -162,15 +168,16 @@ def _serve(parsed: argparse.Namespace) -> int:
             "chat_engine": parsed.chat_engine,
             "chat_model": parsed.chat_model,
             "speech_engine": parsed.speech_engine,
+            "transcribe_engine": parsed.transcribe_engine,
         },
     )
-    for engine in (config.chat_engine, config.speech_engine):
+    for engine in (config.chat_engine, config.transcribe_engine, config.speech_engine):
         if missing := engine_missing(engine):
             what = f"the engine {engine} cannot run here: {missing.reason}."
             return fail(f"{what} Run: {missing.next_step}", EXIT_MODEL)
     # Before the download: a taken port is said at once.
     with bind(config.host, config.port) as listening:
-        specs = [_chat(config), *_speech(config)]
+        specs = [_chat(config), *_transcribe(config), *_speech(config)]
         listen(listening, config.host, config.port)
         url = playground_url(config.host, listening.getsockname()[1])
         say(f"Plait serves {' and '.join(spec.model for spec in specs)} at {url}")
@@ -204,31 +211,51 @@ def _chat(config: Config) -> LoadSpec:
     return chat_spec(config, model)
 
 
-def _speech(config: Config) -> list[LoadSpec]:
-    """The speech model, fetched if it is missing; none where speech is off.
+def _transcribe(config: Config) -> list[LoadSpec]:
+    """The transcription model, fetched if it is missing; none where transcription is off."""
+    from plait.specs import transcribe_spec
 
-    Left to itself (`auto`) speech must not keep the rest from starting: it says why it is off.
+    if config.transcribe_engine == "off":
+        return []
+    if config.transcribe_engine == "scripted":
+        return [transcribe_spec(config, None)]
+    optional = config.transcribe_engine == "auto"
+    model = _pull(config.transcribe_model, "whisper", "Transcription" if optional else None)
+    return [] if model is None else [transcribe_spec(config, model)]
+
+
+def _pull(name: str, engine: Engine, optional: str | None) -> InstalledModel | None:
+    """Fetch it. What is `optional` must not keep the rest from starting: None, and says why.
+
+    Raises StoreError where it is not.
     """
     from plait import model_commands
     from plait.models.errors import StoreError
+
+    if optional is None:
+        return model_commands.pull_model(name, engine)
+    if missing := engine_missing(engine):
+        say(f"{optional} is off: {missing.reason}. To have it: {missing.next_step}")
+        return None
+    try:
+        return model_commands.pull_model(name, engine)
+    except StoreError as error:
+        say(f"{optional} is off: {error}")
+        return None
+
+
+def _speech(config: Config) -> list[LoadSpec]:
+    """The speech model, fetched if it is missing; none where speech is off."""
     from plait.specs import speech_spec
 
     if config.speech_engine == "off":
         return []
     if config.speech_engine == "scripted":
         return [speech_spec(config, None)]
-    if config.speech_engine != "auto":
-        model = model_commands.pull_model(config.speech_model, config.speech_engine)
-        _check_voice(config, model)
-        return [speech_spec(config, model)]
-    engine = best_speech_engine()
-    if missing := engine_missing(engine):
-        say(f"Speech is off: {missing.reason}. To have it: {missing.next_step}")
-        return []
-    try:
-        model = model_commands.pull_model(config.speech_model, engine)
-    except StoreError as error:
-        say(f"Speech is off: {error}")
+    optional = config.speech_engine == "auto"
+    engine = best_speech_engine() if config.speech_engine == "auto" else config.speech_engine
+    model = _pull(config.speech_model, engine, "Speech" if optional else None)
+    if model is None:
         return []
     _check_voice(config, model)
     return [speech_spec(replace(config, speech_engine=engine), model)]

