@@ -70,6 +70,8 @@ model: setup-dev
 	$(BIN)/plait models pull --engine mlx
 	$(BIN)/plait models pull --engine kokoro-onnx kokoro-82m
 	$(BIN)/plait models pull --engine kokoro-torch kokoro-82m
+	$(BIN)/plait models pull --engine whisper whisper-tiny.en
+	$(BIN)/plait models pull --engine whisper whisper-base
 
 # --- checking --------------------------------------------------------------------------------
 
