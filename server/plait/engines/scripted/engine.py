@@ -1,7 +1,8 @@
 """An engine for tests and benchmarks: what it does is written in the prompt, and costs no model.
 
-The last user message, or the text to speak, is the script, in the language of `script.py`; the
-method is `LoadSpec.method`: chat (`jobs`) or synthesize (`speech`).
+The last user message, the text to speak or the prompt of a transcription is the script, in the
+language of `script.py`; the method is `LoadSpec.method`: chat (`jobs`), synthesize (`speech`) or
+transcribe (`listening`).
 
 `LoadSpec.options`: tokens (16), step_seconds (0.0), interruptible (True), kv_bytes_per_token
 (1024); load_seconds (0.0; percents are reported), load_fail (message: typed failure), load_raise
@@ -35,6 +36,7 @@ from plait.engines.base import (
 )
 from plait.engines.scripted.faults import break_as_told, die, hang, stumble
 from plait.engines.scripted.jobs import ChatJob, ScriptedJob
+from plait.engines.scripted.listening import listening_job
 from plait.engines.scripted.script import Script, parse_script
 from plait.engines.scripted.speech import FORMAT, SpeechJob
 from plait.errors import ContextOverflow, EmptyText, ModelLoadFailed, UnsupportedMethod
@@ -111,6 +113,9 @@ class ScriptedEngine:
             )
         if job.method == "synthesize":
             return self._prepare_speech(job)
+        if job.method == "transcribe":
+            self._jobs[job.job] = listening_job(job.job, job.params, self._read, self._clock)
+            return Prepared(job.job, prompt_tokens=0, reserve_bytes=0, max_tokens=0)
         messages = [message.get("content") or "" for message in job.params["messages"]]
         script = self._read(messages[-1])
         words = sum(len(text.split()) for text in messages)
@@ -150,7 +155,7 @@ class ScriptedEngine:
         assert self._slots_used() <= self._spec.slots, "the scheduler overbooked the slots"
 
     def feed(self, feed: Feed) -> None:
-        self._jobs[feed.job].feed("".join(feed.texts or ()))
+        self._jobs[feed.job].feed(feed)
 
     def finish_input(self, job: int) -> None:
         self._jobs[job].finish_input()

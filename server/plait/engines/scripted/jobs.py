@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-from plait.engines.base import Event, Item, Usage
+from plait.engines.base import Event, Feed, Item, Usage
 from plait.engines.scripted.script import Script
 from plait.wire.messages import FinishReason
 
@@ -51,7 +51,7 @@ class ScriptedJob:
     def usage(self) -> Usage:
         raise AssertionError("every method has its own")
 
-    def feed(self, text: str) -> None:
+    def feed(self, feed: Feed) -> None:
         """Only where the method takes input after its open."""
 
     def finish_input(self) -> None:

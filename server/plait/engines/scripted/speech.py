@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 
 import msgspec
 
-from plait.engines.base import Consumed, Event, Item, Usage
+from plait.engines.base import Consumed, Event, Feed, Item, Usage
 from plait.engines.scripted.jobs import ScriptedJob
 from plait.engines.scripted.script import parse_script
 from plait.wire.frames import BinaryFlags, BinaryKind
@@ -62,8 +62,9 @@ class SpeechJob(ScriptedJob):
     def word_samples(self) -> int:
         return round(self.script.word_ms / self.speed) * SAMPLE_RATE // 1000
 
-    def feed(self, text: str) -> None:
+    def feed(self, feed: Feed) -> None:
         """Raises InvalidRequest for a bad script."""
+        text = "".join(feed.texts or ())
         self.text += text
         self.starved = False
         if len(self.heard) < SCRIPT_CHARACTERS:
