@@ -44,6 +44,7 @@ LAG_SAMPLE_SECONDS = 0.1
 ENGINE_CLOSE_SECONDS = 3.0
 SCRIPTED_VOICES = ("af_heart", "bf_emma")
 SCRIPTED_LANGUAGES = ("en-us", "en-gb")
+SCRIPTED_HEARD_LANGUAGES = ("en", "de")
 BACKLOG = 128  # accepted at one go, with everybody else waiting
 
 Say = Callable[[str], None]  # one line to the operator's terminal
@@ -175,7 +176,7 @@ class Gateway:
 def offer_of(config: Config, spec: LoadSpec, scheduler: Scheduler) -> Offer:
     """The model with the languages it knows and, where it speaks, its voices, default first."""
     if spec.method == "transcribe":
-        return Offer(scheduler, languages=spec.options.get("languages", SCRIPTED_LANGUAGES))
+        return Offer(scheduler, languages=spec.options.get("languages", SCRIPTED_HEARD_LANGUAGES))
     if spec.method != "synthesize":
         return Offer(scheduler)
     languages = [code for code in LANGUAGES if missing(code) is None]

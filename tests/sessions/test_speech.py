@@ -32,11 +32,15 @@ def speak_words(r: Rig, *, frames: int = 4) -> None:
 
 
 @virtually
-async def test_welcome_lists_the_voices() -> None:
+async def test_welcome_lists_the_voices_and_languages() -> None:
     async with rig(method="synthesize") as r:
         peer = await r.connect()
         assert peer.received[0]["methods"] == {
-            "synthesize": {"models": ["m"], "voices": ["af_heart", "bf_emma"]}
+            "synthesize": {
+                "models": ["m"],
+                "voices": ["af_heart", "bf_emma"],
+                "languages": ["en-us", "en-gb"],
+            }
         }
 
 

@@ -102,6 +102,11 @@ def test_the_welcome_example_is_a_welcome() -> None:
         ("chat", "tools", [[{}] * 128, None], [[{}] * 129, [1]]),
         ("transcribe", "sample_rate", [8000, 48000], [7999, 48001]),
         ("transcribe", "channels", [1, 2], [0, 3]),
+        ("transcribe", "silence_ms", [200, 3000], [199, 3001, 500.5]),
+        ("transcribe", "max_segment_seconds", [4, 12.5, 28], [3.99, 28.01]),
+        ("transcribe", "speech_threshold", [0.1, 0.9], [0.09, 0.91]),
+        ("transcribe", "prompt", [None, "", "x" * 1024], ["x" * 1025, 5]),
+        ("transcribe", "language", [None, "x" * 16], ["x" * 17, 5]),
         ("synthesize", "speed", [0.5, 2], [0.49, 2.01]),
     ],
 )

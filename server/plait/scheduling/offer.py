@@ -16,14 +16,16 @@ from plait.errors import InvalidRequest, VoiceNotFound
 from plait.scheduling.scheduler import Scheduler
 from plait.speech.languages import canonical
 from plait.speech.voices import parse_voice, voice_language
-from plait.wire.messages import Params, SynthesizeParams
+from plait.wire.messages import Params, SynthesizeParams, TranscribeParams
+
+NAMED_LANGUAGES = 12  # in a refusal; `welcome` has them all
 
 
 @dataclass(frozen=True, slots=True)
 class Offer:
     """`voices`: their names, the first one is the default; empty where a method has none.
 
-    `languages`: what this server can pronounce, by the wire's names.
+    `languages`: what this server can pronounce, or this model understand, by the wire's names.
     """
 
     scheduler: Scheduler
@@ -31,10 +33,13 @@ class Offer:
     languages: Collection[str] = ()
 
     def complete(self, params: Params) -> Params:
-        """`params` with voice and language filled in.
+        """`params` with voice and language filled in; of a transcription, whose language may be
+        left to the model, with its name as the model knows it.
 
         Raises VoiceNotFound (data: voices) and InvalidRequest (param language).
         """
+        if isinstance(params, TranscribeParams):
+            return self._complete_listening(params)
         if not isinstance(params, SynthesizeParams):
             return params
         if not self.voices:
@@ -54,6 +59,21 @@ class Offer:
                 param="language",
             )
         return msgspec.structs.replace(params, voice=voice, language=language)
+
+    def _complete_listening(self, params: TranscribeParams) -> TranscribeParams:
+        if params.language is None:
+            return params
+        asked = params.language.strip().lower().replace("_", "-")
+        for language in (asked, asked.partition("-")[0]):
+            if language in self.languages:
+                return msgspec.structs.replace(params, language=language)
+        named = list(self.languages)[:NAMED_LANGUAGES]
+        more = len(self.languages) - len(named)
+        raise InvalidRequest(
+            "language: this model does not know it. Leave it out, or use one of: "
+            f"{', '.join(named)}{f' and {more} more' if more else ''}.",
+            param="language",
+        )
 
     def _language_of(self, voice: str) -> str:
         """Of the (first) voice. Raises VoiceNotFound when it, or one of a blend, is not here."""

@@ -5,6 +5,7 @@ Names come from configuration. A name that is not here reaches no disk and no ne
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -38,14 +39,18 @@ class Models:
         return models[name]
 
     def describe(self) -> dict[str, MethodInfo]:
-        """For `welcome`. Voices are those of all the method's models, the default's first."""
+        """For `welcome`. Voices and languages are those of all the method's models, the default's
+        first."""
         return {
-            method: MethodInfo(list(offers), _voices(offers.values()))
+            method: MethodInfo(
+                list(offers),
+                _all(offer.voices for offer in offers.values()),
+                _all(offer.languages for offer in offers.values()),
+            )
             for method, offers in self.by_method.items()
             if offers
         }
 
 
-def _voices(offers: Iterable[Offer]) -> list[str] | None:
-    names = dict.fromkeys(voice for offer in offers for voice in offer.voices)
-    return list(names) or None
+def _all(names: Iterable[Iterable[str]]) -> list[str] | None:
+    return list(dict.fromkeys(itertools.chain.from_iterable(names))) or None

@@ -1,14 +1,14 @@
 """What one stream has cost so far, in the words of its method: `usage`, `wasted`, `heard`.
 
-While a stream runs its items are counted as they come out of the engine; the engine's own account
-replaces that at the end. Does NOT know credit, times or terminals.
+While a stream runs its items are counted as they come out of the engine, and its audio as it goes
+in; the engine's own account replaces that at the end. Does NOT know credit, times or terminals.
 """
 
 from __future__ import annotations
 
 from plait.engines.base import Item, Prepared, Usage
 from plait.sessions.spoken import Spoken
-from plait.wire.messages import UNIT, Format, Params, SynthesizeParams
+from plait.wire.messages import UNIT, Format, Params, SynthesizeParams, TranscribeParams
 
 EMPTY_USAGE: dict[str, Usage] = {
     "chat": {"prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0},
@@ -32,6 +32,9 @@ class Account:
         """Count it. False where it is for us only and the client does not get it."""
         return True
 
+    def consume(self, input_bytes: int) -> None:
+        """The engine has taken so much of its input in all."""
+
     def settle(self, usage: Usage) -> None:
         """The engine's own account, with zeros for what it does not mention."""
         self.usage = EMPTY_USAGE[self._method] | usage
@@ -51,6 +54,17 @@ class ChatAccount(Account):
     def take(self, item: Item) -> bool:
         self.usage["completion_tokens"] += item.units
         return True
+
+
+class ListeningAccount(Account):
+    """Audio costs by its length, also where nothing was said."""
+
+    def __init__(self, method: str, bytes_per_second: int) -> None:
+        super().__init__(method)
+        self._bytes_per_second = bytes_per_second
+
+    def consume(self, input_bytes: int) -> None:
+        self.usage["audio_ms"] = input_bytes * 1000 // self._bytes_per_second
 
 
 class SpeechAccount(Account):
@@ -84,4 +98,6 @@ def account_for(method: str, params: Params) -> Account:
         return ChatAccount(method)
     if isinstance(params, SynthesizeParams):
         return SpeechAccount(method, marks=params.marks)
+    if isinstance(params, TranscribeParams):
+        return ListeningAccount(method, params.bytes_per_second)
     return Account(method)

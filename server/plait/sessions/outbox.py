@@ -3,7 +3,8 @@
 Control frames jump ahead. Items are sent by rank (interactive before batch; audio, then text, then
 vectors) and, inside a rank, fair by bytes (start-time fair queueing: the stream that has had the
 fewest bytes goes next), each stream within its window. A stream's items and its `done` are never
-reordered. `seq` is given here, on leaving.
+reordered. `seq` is given here, on leaving. An item that revises one still waiting takes its place,
+so a slow reader skips revisions and costs no more for them.
 
 Bounds: a stream's items by its window and `max_bytes` (when full its job is paused, see
 `StreamQueue.full`); control frames by MAX_CONTROL_FRAMES (when full the connection is closed: the
@@ -28,6 +29,13 @@ AUDIO, TEXT, VECTORS = range(3)
 
 
 @dataclass(slots=True, eq=False)
+class Place:
+    """Where an item waits; a revision of it moves in."""
+
+    item: Item
+
+
+@dataclass(slots=True, eq=False)
 class StreamQueue:
     """Items of one stream on their way out, and its credit. Owned by its stream."""
 
@@ -36,12 +44,37 @@ class StreamQueue:
     rank: int
     max_bytes: int
     take_final: Callable[[], str] | None = None  # set when `done` may follow the last item
-    items: deque[Item] = field(default_factory=deque)
+    items: deque[Place] = field(default_factory=deque)
+    revisable: dict[int, Place] = field(default_factory=dict)  # of `items`, by what they revise
     queued_bytes: int = 0
     media_bytes: int = 0  # payload of the binary items that left
     sent_bytes: int = 0  # virtual time: bytes sent, moved up to the rank's on becoming ready
     scheduled: bool = False
     closed: bool = False
+
+    def put(self, item: Item) -> None:
+        """At the end, or in the place of the one that waits and that it revises."""
+        self.queued_bytes += len(item.data)
+        place = self.revisable.get(item.revises)
+        if place is not None:
+            self.queued_bytes -= len(place.item.data)
+            place.item = item
+            return
+        place = Place(item)
+        self.items.append(place)
+        if item.revises:
+            self.revisable[item.revises] = place
+
+    def take(self) -> Item:
+        item = self.items.popleft().item
+        self.revisable.pop(item.revises, None)
+        self.queued_bytes -= len(item.data)
+        return item
+
+    def clear(self) -> None:
+        self.items.clear()
+        self.revisable.clear()
+        self.queued_bytes = 0
 
     @property
     def seq(self) -> int:
@@ -98,8 +131,7 @@ class Outbox:
 
     def send_item(self, queue: StreamQueue, item: Item) -> None:
         assert not queue.closed, queue
-        queue.items.append(item)
-        queue.queued_bytes += len(item.data)
+        queue.put(item)
         self.wake(queue)
 
     def wake(self, queue: StreamQueue) -> None:
@@ -114,8 +146,7 @@ class Outbox:
     def close(self, queue: StreamQueue) -> None:
         """Purge: nothing of this stream leaves any more."""
         queue.closed = True
-        queue.items.clear()
-        queue.queued_bytes = 0
+        queue.clear()
 
     def take_nowait(self) -> tuple[str | bytes, StreamQueue | None] | None:
         """The next frame and, for an item, whose it is; None when nothing may be sent now."""
@@ -140,8 +171,7 @@ class Outbox:
             frame = queue.take_final()
             self.close(queue)
             return frame
-        item = queue.items.popleft()
-        queue.queued_bytes -= len(item.data)
+        item = queue.take()
         seq = queue.credit.sent()
         self._virtual[queue.rank] = queue.sent_bytes
         queue.sent_bytes += len(item.data) + 64  # 64: an item's envelope, roughly

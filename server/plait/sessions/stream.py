@@ -29,7 +29,7 @@ from plait.sessions.reader import Reader
 from plait.sessions.stopwatch import Stopwatch
 from plait.sessions.terminals import Terminals
 from plait.sessions.timers import Timers
-from plait.sessions.upload import Upload
+from plait.sessions.upload import Upload, window_bytes_for
 from plait.sessions.waiting import Waiting
 from plait.wire.codec import encode_server
 from plait.wire.events import AudioReceived, InputReceived, OpenReceived
@@ -115,6 +115,7 @@ class Stream:
         if port is not InputPort.NONE:
             self._upload = Upload(
                 ticket.job,
+                window_bytes_for(request.params),
                 lambda command: self._scheduler.feed(ticket, command),
                 self._timers,
                 self._clock,
@@ -206,6 +207,7 @@ class Stream:
     def on_consumed(self, size_bytes: int) -> None:
         if self.live and self._upload is not None:
             total = self._upload.consume(size_bytes)
+            self._account.consume(self._upload.consumed_bytes)
             if total is not None:
                 self._send(InputAck(self.id, total, self._upload.window_bytes))
 

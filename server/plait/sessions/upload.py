@@ -12,19 +12,35 @@ from collections.abc import Callable
 
 from plait.engines.base import Feed, FinishInput
 from plait.sessions.timers import Timers
+from plait.wire.messages import Params, TranscribeParams
 from plait.wire.window import InputCredit
 
-WINDOW_BYTES = 64 * 1024  # of text: over an hour of speech
+WINDOW_BYTES = 64 * 1024  # of text: over an hour of speech; of audio at least
+AUDIO_WINDOW_SECONDS = 10
 FEED_INTERVAL_SECONDS = 0.02
 
 Send = Callable[[Feed | FinishInput], None]
 
 
+def window_bytes_for(params: Params) -> int:
+    """How much a client may be ahead of the engine."""
+    if isinstance(params, TranscribeParams):
+        return max(WINDOW_BYTES, AUDIO_WINDOW_SECONDS * params.bytes_per_second)
+    return WINDOW_BYTES
+
+
 class Upload:
-    """Owned by a stream that was opened without its text(s), and fed by its session."""
+    """Owned by a stream whose text, texts or audio follow its open; fed by its session."""
 
     def __init__(
-        self, job: int, send: Send, timers: Timers, clock: Callable[[], float], *, one_text: bool
+        self,
+        job: int,
+        window_bytes: int,
+        send: Send,
+        timers: Timers,
+        clock: Callable[[], float],
+        *,
+        one_text: bool,
     ) -> None:
         """`one_text`: what comes is pieces of one running text, not texts of their own."""
         self._job = job
@@ -32,7 +48,7 @@ class Upload:
         self._send = send
         self._timers = timers
         self._clock = clock
-        self._credit = InputCredit(WINDOW_BYTES)
+        self._credit = InputCredit(window_bytes)
         self._texts: list[str] = []
         self._audio = bytearray()
         self._fed_at = float("-inf")
@@ -40,6 +56,10 @@ class Upload:
     @property
     def window_bytes(self) -> int:
         return self._credit.window_bytes
+
+    @property
+    def consumed_bytes(self) -> int:
+        return self._credit.received_bytes - self._credit.pending_bytes
 
     def receive_texts(self, texts: list[str]) -> None:
         """Raises InputOverflow, taking nothing, beyond the credit."""

@@ -137,8 +137,11 @@ class Limits(msgspec.Struct, frozen=True):
 
 
 class MethodInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """`languages`: what `language` of its params may be."""
+
     models: list[str]
     voices: list[str] | None = None
+    languages: list[str] | None = None
 
 
 class Welcome(Message, frozen=True, tag="welcome"):

@@ -56,6 +56,12 @@ class TranscribeParams(msgspec.Struct, frozen=True, omit_defaults=True):
     max_segment_seconds: Annotated[float, Meta(ge=4, le=28)] = 12.0
     speech_threshold: Annotated[float, Meta(ge=0.1, le=0.9)] = 0.5
 
+    @property
+    def bytes_per_second(self) -> int:
+        """Of the audio these params declare."""
+        sample_bytes = 4 if self.encoding == "pcm_f32le" else 2
+        return self.sample_rate * self.channels * sample_bytes
+
 
 class SynthesizeParams(msgspec.Struct, frozen=True, omit_defaults=True):
     text: str | None = None

@@ -43,6 +43,7 @@ from plait.errors import ContextOverflow, EmptyText, ModelLoadFailed, Unsupporte
 
 SLICE_SECONDS = 0.05
 LOAD_STEPS = 4
+DEFAULT_SLOTS = 4  # where the spec leaves it to the engine
 
 
 @dataclass(slots=True)
@@ -83,6 +84,7 @@ class ScriptedEngine:
         options = spec.options
         self._clock = clock
         self._spec = spec
+        self._slots = spec.slots or DEFAULT_SLOTS
         self._tokens = int(options.get("tokens", 16))
         self._step_seconds = float(options.get("step_seconds", 0.0))
         self._interruptible = bool(options.get("interruptible", True))
@@ -93,12 +95,12 @@ class ScriptedEngine:
     @property
     def info(self) -> EngineInfo:
         spec = self._spec
-        budget = spec.slots * spec.context_tokens * self._kv_bytes_per_token
+        budget = self._slots * spec.context_tokens * self._kv_bytes_per_token
         return EngineInfo(
             engine=spec.engine,
             model=spec.model,
             methods=[spec.method],
-            slots=spec.slots,
+            slots=self._slots,
             context_tokens=spec.context_tokens,
             max_tokens=spec.max_tokens,
             kv_budget_bytes=spec.kv_budget_bytes or budget,
@@ -152,7 +154,7 @@ class ScriptedEngine:
         entry = self._jobs[job]
         stumble(entry.script.refuse_start, no_memory=entry.script.memory == "start")
         entry.started = True
-        assert self._slots_used() <= self._spec.slots, "the scheduler overbooked the slots"
+        assert self._slots_used() <= self._slots, "the scheduler overbooked the slots"
 
     def feed(self, feed: Feed) -> None:
         self._jobs[feed.job].feed(feed)
@@ -165,7 +167,7 @@ class ScriptedEngine:
 
     def resume(self, job: int) -> None:
         self._jobs[job].paused = False
-        assert self._slots_used() <= self._spec.slots, "the scheduler overbooked the slots"
+        assert self._slots_used() <= self._slots, "the scheduler overbooked the slots"
 
     def cancel(self, job: int) -> None:
         entry = self._jobs.get(job)
