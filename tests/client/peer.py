@@ -12,6 +12,7 @@ from websockets.typing import Subprotocol
 
 from plait.wire.codec import (
     BinaryKind,
+    decode_binary,
     decode_client,
     encode_binary,
     encode_item,
@@ -99,6 +100,32 @@ class Peer:
         accepted = Accepted(id, "queued", 0, window_bytes=window_bytes)
         await self.send(accepted, Started(id, "m", format=Format("pcm_s16le", 24000, 1)))
         return id
+
+    async def start_transcription(self, window_bytes: int = 1 << 20) -> int:
+        """Take an open, answer accepted and started as for a transcription; returns its id."""
+        id = (await self.receive_open()).id
+        await self.send(Accepted(id, "queued", 0, window_bytes=window_bytes), Started(id, "m"))
+        return id
+
+    async def receive_audio(self, size_bytes: int) -> list[bytes]:
+        """Payloads of the audio frames that hold so many bytes in all."""
+        payloads: list[bytes] = []
+        while sum(map(len, payloads)) < size_bytes:
+            data = await self.socket.recv()
+            assert isinstance(data, bytes), data
+            frame = decode_binary(data)
+            assert frame.kind == BinaryKind.AUDIO_IN
+            payloads.append(bytes(frame.payload))
+        return payloads
+
+    async def hear(self, id: int, seq: int, text: str, **fields: object) -> None:
+        """An item with a segment; `fields` are merged in."""
+        segment = {"index": 0, "revision": seq, "text": text, "start": 0.5, "end": 1.5}
+        segment |= {"is_final": False, "lag_ms": 180.0} | fields
+        await self.send_item(id, seq, {"segment": segment})
+
+    async def send_item(self, id: int, seq: int, data: object) -> None:
+        await self.socket.send(encode_item(id, seq, msgspec.json.encode(data)))
 
     async def start(self) -> int:
         """Take an open, answer accepted and started; returns its id."""

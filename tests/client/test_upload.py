@@ -64,12 +64,12 @@ async def test_pieces_go_up_as_they_come_and_end_follows() -> None:
 
 
 async def test_no_more_goes_up_than_the_credit_allows() -> None:
-    sent: list[ClientMessage] = []
+    sent: list[ClientMessage | bytes] = []
 
-    async def send(message: ClientMessage) -> None:
+    async def send(message: ClientMessage | bytes) -> None:
         sent.append(message)
 
-    upload = Upload(1, send)
+    upload = Upload(1, send, 1 << 18)
     task = asyncio.create_task(upload.run(Source("漢字" * 3), lambda: None))
     seen = []
     for limit_bytes in (0, 10, 16, 13, 25):

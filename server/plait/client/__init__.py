@@ -8,6 +8,11 @@
             async for chunk in speech:
                 play(chunk.audio)
 
+        async with client.transcribe.live(microphone(), sample_rate=16000) as stream:
+            async for segment in stream:
+                show(segment.text, segment.is_final)
+        said = (await client.transcribe.file("speech.wav")).text
+
 What is spoken may still be being written: `client.synthesize(delta.content async for delta in
 stream)`.
 
@@ -20,6 +25,8 @@ from plait.client.errors import ConnectionLost, StreamCancelled
 from plait.client.opening import connect
 from plait.client.speech import AudioChunk, Mark, SpeechStream, Word
 from plait.client.stream import Item, Stream
+from plait.client.transcribe import Transcribe
+from plait.client.transcription import Segment, SpeechEvent, Transcription, TranscriptionStream
 
 __all__ = [
     "AudioChunk",
@@ -29,9 +36,14 @@ __all__ = [
     "Delta",
     "Item",
     "Mark",
+    "Segment",
+    "SpeechEvent",
     "SpeechStream",
     "Stream",
     "StreamCancelled",
+    "Transcribe",
+    "Transcription",
+    "TranscriptionStream",
     "Word",
     "connect",
 ]

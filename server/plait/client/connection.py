@@ -11,15 +11,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterable
 from time import monotonic
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
 from plait.client.chat import ChatStream
-from plait.client.errors import ConnectionLost
+from plait.client.errors import ConnectionLost, lost_by
 from plait.client.speech import SpeechStream
 from plait.client.stream import IllegalServer, Stream
+from plait.client.transcribe import Transcribe
 from plait.client.upload import Upload, fits_frame, in_pieces
 from plait.errors import InvalidRequest, TooManyStreams
 from plait.wire.close import CloseCode, close_reason
@@ -47,6 +48,9 @@ from plait.wire.messages import (
     Welcome,
 )
 
+if TYPE_CHECKING:
+    from plait.client.upload import Piece
+
 MAX_OUTGOING_FRAMES = 8192
 MAX_UPLOAD_FRAMES = 64
 
@@ -63,7 +67,7 @@ class Client:
         self._socket = socket
         self._highest_id = 0
         self._streams: dict[int, Stream] = {}
-        self._outgoing: asyncio.Queue[str] = asyncio.Queue(MAX_OUTGOING_FRAMES)
+        self._outgoing: asyncio.Queue[str | bytes] = asyncio.Queue(MAX_OUTGOING_FRAMES)
         self._room = asyncio.Event()  # for uploads, which leave most of the queue to the others
         self._tasks = tasks
         self._lost: ConnectionLost | None = None
@@ -93,10 +97,7 @@ class Client:
         params["messages"] = messages
         if model is not None:
             params["model"] = model
-        stream = self.open(
-            "chat", params, window=window, priority=priority, deadline_ms=deadline_ms
-        )
-        return ChatStream(stream)
+        return ChatStream(self._open("chat", params, None, window, priority, deadline_ms))
 
     def synthesize(
         self,
@@ -120,32 +121,43 @@ class Client:
         given = {"model": model, "voice": voice, "speed": speed, "language": language}
         params: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
         params |= {"marks": True} if marks else {}
-        source = text
-        if isinstance(source, str):
-            if fits_frame(source, self.welcome.limits.max_text_bytes):
-                params["text"] = source
-            else:
-                source = in_pieces(source)
-        stream = self.open(
-            "synthesize", params, window=window, priority=priority, deadline_ms=deadline_ms
-        )
-        if isinstance(source, str):
-            return SpeechStream(stream, lambda: None)
-        upload = stream.upload = Upload(stream.id, self._send_when_room)
-        task = self._tasks.create_task(upload.run(source, stream.cancel_nowait))
-        stream.when_ended(task.cancel)
-        return SpeechStream(stream, lambda: upload.error)
+        if isinstance(text, str) and fits_frame(text, self.welcome.limits.max_text_bytes):
+            params["text"] = text
+            source = None
+        else:
+            source = in_pieces(text) if isinstance(text, str) else text
+        return SpeechStream(self._open("synthesize", params, source, window, priority, deadline_ms))
+
+    @property
+    def transcribe(self) -> Transcribe:
+        """`transcribe.live` for audio while it comes, `transcribe.file` for recordings."""
+        return Transcribe(self.open)
 
     def open(
         self,
         method: str,
         params: dict[str, Any],
         *,
+        source: AsyncIterable[Piece] | None = None,
         window: int = DEFAULT_WINDOW,
         priority: Priority = "interactive",
         deadline_ms: int | None = None,
     ) -> Stream:
-        """Open a stream of any method and see its items as they are on the wire."""
+        """Open a stream of any method and see its items as they are on the wire.
+
+        `source`: its input, texts or audio, where it is opened without; closed with the stream.
+        """
+        return self._open(method, params, source, window, priority, deadline_ms)
+
+    def _open(
+        self,
+        method: str,
+        params: dict[str, Any],
+        source: AsyncIterable[Piece] | None,
+        window: int,
+        priority: Priority,
+        deadline_ms: int | None,
+    ) -> Stream:
         if self._lost is not None:
             raise self._lost
         if not 0 <= window <= MAX_WINDOW:
@@ -159,6 +171,11 @@ class Client:
         self._highest_id = id
         stream = self._streams[id] = Stream(id, method, window, self._send)
         self._put(frame)
+        if source is not None:
+            limit_bytes = self.welcome.limits.max_binary_bytes
+            stream.upload = Upload(id, self._send_when_room, limit_bytes)
+            upload = self._tasks.create_task(stream.upload.run(source, stream.cancel_nowait))
+            stream.when_ended(upload.cancel)
         return stream
 
     async def ping(self) -> float:
@@ -173,18 +190,18 @@ class Client:
         await waiting
         return monotonic() - sent_at
 
-    def _send(self, message: ClientMessage) -> None:
+    def _send(self, message: ClientMessage | bytes) -> None:
         if self._lost is None:
-            self._put(encode_client(message))
+            self._put(message if isinstance(message, bytes) else encode_client(message))
 
-    async def _send_when_room(self, message: ClientMessage) -> None:
+    async def _send_when_room(self, message: ClientMessage | bytes) -> None:
         """As uploads do: they wait for the socket, and for those who cannot wait."""
         while self._outgoing.qsize() >= MAX_UPLOAD_FRAMES and self._lost is None:
             self._room.clear()
             await self._room.wait()
         self._send(message)
 
-    def _put(self, frame: str) -> None:
+    def _put(self, frame: str | bytes) -> None:
         try:
             self._outgoing.put_nowait(frame)
         except asyncio.QueueFull:
@@ -279,11 +296,3 @@ class Client:
             _, waiting = self._pings.popitem()
             if not waiting.done():
                 waiting.set_exception(self._lost)
-
-
-def lost_by(closed: ConnectionClosed) -> ConnectionLost:
-    """What a closed socket means to whoever still waited."""
-    if closed.rcvd is None:
-        return ConnectionLost("the connection broke")
-    reason = closed.rcvd.reason or "no reason given"
-    return ConnectionLost(f"the server closed: {closed.rcvd.code}, {reason}", closed.rcvd.code)

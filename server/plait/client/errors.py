@@ -1,10 +1,12 @@
 """What can end a client's stream besides the server's own errors (those are `plait.errors` leaves).
 
 Both are PlaitErrors, so one `except PlaitError` sees every way a stream can fail. They are not in
-the closed code list: they never travel. This module does NOT know sockets.
+the closed code list: they never travel. Of sockets this module knows only how they close.
 """
 
 from __future__ import annotations
+
+from websockets.exceptions import ConnectionClosed
 
 from plait.errors import ClientError, InternalError
 from plait.wire.messages import Cancelled
@@ -36,3 +38,11 @@ class StreamCancelled(ClientError):
         by = "client" if cancelled is None else cancelled.by
         super().__init__(f"the stream was cancelled by: {by}")
         self.cancelled = cancelled
+
+
+def lost_by(closed: ConnectionClosed) -> ConnectionLost:
+    """What a closed socket means to whoever still waited."""
+    if closed.rcvd is None:
+        return ConnectionLost("the connection broke")
+    reason = closed.rcvd.reason or "no reason given"
+    return ConnectionLost(f"the server closed: {closed.rcvd.code}, {reason}", closed.rcvd.code)

@@ -14,8 +14,8 @@ from websockets.asyncio.client import ClientConnection, connect as connect_socke
 from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidStatus, InvalidURI
 from websockets.typing import Subprotocol
 
-from plait.client.connection import Client, lost_by
-from plait.client.errors import ConnectionLost
+from plait.client.connection import Client
+from plait.client.errors import ConnectionLost, lost_by
 from plait.errors import InvalidRequest, PlaitError, Unauthorized
 from plait.wire.close import CloseCode
 from plait.wire.codec import decode_server

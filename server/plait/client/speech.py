@@ -8,7 +8,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from array import array
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
@@ -16,7 +15,6 @@ from typing import BinaryIO
 import msgspec
 
 from plait.client.consuming import MethodStream
-from plait.client.errors import StreamCancelled
 from plait.client.stream import Stream
 from plait.client.wav import wav
 from plait.wire.frames import BinaryFlags
@@ -74,10 +72,8 @@ class SpeechStream(MethodStream):
     It raises what `Stream` raises, and what the source of the text raised.
     """
 
-    def __init__(self, stream: Stream, fail: Callable[[], Exception | None]) -> None:
-        """`fail` tells what the source of the text raised, if anything."""
+    def __init__(self, stream: Stream) -> None:
         super().__init__(stream)
-        self._source_error = fail
         self._mark: Mark | None = None
         self._samples = 0
 
@@ -93,10 +89,6 @@ class SpeechStream(MethodStream):
             except StopAsyncIteration:
                 if self._mark is not None:
                     return self._chunk(memoryview(b""), self._samples)
-                raise
-            except StreamCancelled:
-                if (error := self._source_error()) is not None:
-                    raise error from None
                 raise
             if item.frame is not None:
                 frame = item.frame

@@ -65,7 +65,8 @@ class Stream(Consumable):
     """Single-use asynchronous iterator over `Item`s, for one consumer task.
 
     Iteration ends only after `done`, with every item taken. It raises the server's error for
-    `rejected` and `error`, StreamCancelled for `cancelled` and ConnectionLost for a lost socket.
+    `rejected` and `error`, StreamCancelled for `cancelled` and ConnectionLost for a lost socket,
+    and what the source of its input raised.
     Use it as `async with stream:`; leaving the block cancels what has not ended. A bare `break`
     out of `async for` does not cancel by itself: nothing tells the stream that its consumer left.
     """
@@ -88,7 +89,7 @@ class Stream(Consumable):
         self.terminal: Terminal | None = None
         self.ended_at: float | None = None
         self.last_seq = 0
-        self.upload: Upload | None = None  # where it was opened without its text
+        self.upload: Upload | None = None  # where its input comes after it was opened
         self._send = send
         self._clock = clock
         self._window = window
@@ -176,6 +177,9 @@ class Stream(Consumable):
         self._when_ended.append(action)
 
     def raise_failure(self) -> None:
+        """What ended it, if not `done`; where its source made us cancel, what the source raised."""
+        if isinstance(self._failure, StreamCancelled) and self.upload and self.upload.error:
+            raise self.upload.error from None
         if self._failure is not None:
             raise self._failure
 
