@@ -1,0 +1,174 @@
+"""whisper.cpp through pywhispercpp's low level: a window of samples in, words with times out.
+
+Greedy, without fallback temperatures, on no more context than the window needs, with a bound on
+tokens: a decode costs what its window costs, never a multiple. Text is put together from the
+tokens' bytes, as a character may lie in two of them. Not re-entrant; a decoder may be made before
+a fork and used after it. Does NOT know streams, silence or segments: it believes every sound to be
+speech.
+"""
+
+from __future__ import annotations
+
+import atexit
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import _pywhispercpp as whisper
+import numpy as np
+
+from plait.engines.whisper.words import SAMPLE_RATE, Decoded, Floats, Window, Word
+from plait.errors import GenerationFailed, ModelLoadFailed
+
+MAGIC = b"lmgg"
+ENGLISH = "en"
+
+FRAMES_PER_SECOND = 50  # of the encoder
+LEAST_CONTEXT = 384  # with less, a short utterance comes twice
+CONTEXT_GRAIN = 64
+LEAST_SECONDS = 1.05  # shorter windows get silence added: whisper.cpp refuses them
+
+TOKENS_PER_SECOND = 8  # speech tops out near 6: bounds a repetition loop
+SPARE_TOKENS = 16
+
+ABORTED = -6  # what whisper_full returns when its abort callback said so
+
+
+class Aborted(Exception):
+    """The decode ended because `aborted()` said so; nothing of it is kept."""
+
+
+@dataclass(slots=True)
+class _Piece:
+    text: bytes
+    start: float
+    end: float
+    probability: float
+
+
+class Decoder:
+    """One model in memory. `aborted` is asked between steps of the model, from this thread.
+
+    Raises ModelLoadFailed.
+    """
+
+    def __init__(
+        self, path: str, threads: int = 1, aborted: Callable[[], bool] | None = None
+    ) -> None:
+        _silence_logs()
+        self._context = _load(path)
+        self._aborted = aborted
+        self.multilingual = bool(whisper.whisper_is_multilingual(self._context))
+        self._end_of_text: int = whisper.whisper_token_eot(self._context)
+        self._longest_context: int = whisper.whisper_model_n_audio_ctx(self._context)
+        self._params = _params(threads)
+        if aborted is not None:
+            self._params.set_abort_callback(aborted)
+
+    def decode(self, window: Window) -> Decoded:
+        """Raises GenerationFailed, and Aborted."""
+        seconds = len(window.samples) / SAMPLE_RATE
+        samples = _padded(window.samples)
+        params = self._params
+        params.audio_ctx = audio_context(len(samples), self._longest_context)
+        params.max_tokens = SPARE_TOKENS + int(seconds * TOKENS_PER_SECOND)
+        params.language = (window.language or "auto") if self.multilingual else ENGLISH
+        params.initial_prompt = window.prompt
+        code = whisper.whisper_full(self._context, params, samples, len(samples))
+        if code == ABORTED and self._aborted is not None:
+            raise Aborted
+        if code != 0:
+            raise GenerationFailed(
+                f"The model could not decode {seconds:.1f} s of audio (code {code}). Send it again."
+            )
+        return Decoded(list(self._words(seconds)), self._language())
+
+    def _language(self) -> str | None:
+        if not self.multilingual:
+            return None
+        name: str = whisper.whisper_lang_str(whisper.whisper_full_lang_id(self._context))
+        return name
+
+    def _words(self, seconds: float) -> Iterator[Word]:
+        for piece in self._pieces():
+            start = min(max(0.0, piece.start), seconds)
+            end = min(max(start, piece.end), seconds)
+            yield Word(piece.text.decode("utf-8", "replace"), start, end, piece.probability)
+
+    def _pieces(self) -> list[_Piece]:
+        """Tokens joined to words: a token that begins with a space begins one."""
+        pieces: list[_Piece] = []
+        context = self._context
+        for segment in range(whisper.whisper_full_n_segments(context)):
+            for index in range(whisper.whisper_full_n_tokens(context, segment)):
+                token = whisper.whisper_full_get_token_data(context, segment, index)
+                if token.id >= self._end_of_text:
+                    continue
+                text: bytes = whisper.whisper_token_to_bytes(context, token.id)
+                if text.startswith(b" ") or not pieces:
+                    pieces.append(_Piece(text, token.t0 / 100, token.t1 / 100, token.p))
+                else:
+                    pieces[-1].text += text
+                    pieces[-1].end = token.t1 / 100
+                    pieces[-1].probability = min(pieces[-1].probability, token.p)
+        return pieces
+
+
+def audio_context(samples: int, longest: int) -> int:
+    """Encoder frames that cover `samples` with a little room, as few as decode well."""
+    frames = samples / SAMPLE_RATE * FRAMES_PER_SECOND
+    needed = CONTEXT_GRAIN * math.ceil((frames + CONTEXT_GRAIN) / CONTEXT_GRAIN)
+    return min(longest, max(LEAST_CONTEXT, needed))
+
+
+def _params(threads: int) -> Any:
+    params = whisper.whisper_full_default_params(
+        whisper.whisper_sampling_strategy.WHISPER_SAMPLING_GREEDY
+    )
+    params.n_threads = threads
+    params.print_progress = False
+    params.print_realtime = False
+    params.print_timestamps = False
+    params.no_context = True
+    params.suppress_blank = True
+    params.token_timestamps = True
+    params.temperature_inc = 0.0  # no second, third … sixth decode of a window that is hard
+    return params
+
+
+def _load(path: str) -> Any:
+    try:
+        with Path(path).open("rb") as file:
+            magic = file.read(len(MAGIC))
+    except OSError as error:
+        raise ModelLoadFailed(
+            f"The Whisper model cannot be read ({error.strerror}). Install it again with "
+            "`plait models install`."
+        ) from error
+    if magic != MAGIC:  # whisper.cpp does not check: it would crash on it later
+        raise ModelLoadFailed("The Whisper model is no ggml file. Install it again.")
+    context = whisper.whisper_init_from_file_with_params(
+        path, whisper.whisper_context_default_params()
+    )
+    if context is None:
+        raise ModelLoadFailed("whisper.cpp cannot load the Whisper model. Install it again.")
+    return context
+
+
+def _padded(samples: Floats) -> Floats:
+    missing = int(LEAST_SECONDS * SAMPLE_RATE) - len(samples)
+    if missing > 0:
+        samples = np.concatenate([samples, np.zeros(missing, np.float32)])
+    return np.ascontiguousarray(samples, np.float32)
+
+
+def _silence_logs() -> None:
+    """whisper.cpp talks to stderr; what matters of it comes back as a code."""
+    whisper.whisper_log_set(_ignore)
+    atexit.register(whisper.whisper_log_set, None)  # else the interpreter dies under its callback
+
+
+def _ignore(*_: object) -> None:
+    return None
