@@ -15,9 +15,10 @@ from plait.config import Config, load_config
 from plait.exits import EXIT_FAILED, EXIT_OK
 from plait.installation import best_speech_engine, program_name
 from plait.models import InstalledModel, ModelStore
-from plait.models.catalogue import STARTERS, Method, Starter
-from plait.models.errors import ModelDamaged
+from plait.models.catalogue import STARTERS, Method, Starter, is_ggml
+from plait.models.errors import ModelDamaged, StoreError
 from plait.models.forms import METHOD_OF, Engine
+from plait.models.whisper.languages import languages_of
 from plait.terminal import fail, progress_display, say
 
 
@@ -57,18 +58,32 @@ def list_models(parsed: argparse.Namespace) -> int:
 
 def _content(starter: Starter) -> str:
     size = _size(starter.unpacked_bytes)
-    if starter.voices is None:
+    if starter.method == "chat":
         return f"{starter.quantization}, {size}"
-    return f"{starter.method}, {starter.voices.count} voices, {size}"
+    voices = f", {starter.voices.count} voices" if starter.voices else ""
+    return f"{starter.method}{voices}, {size}"
 
 
 def _installed_line(model: InstalledModel) -> str:
-    speaks = model.method == "synthesize"
-    most = f"{len(model.voice_names)} voices" if speaks else f"context {model.context_limit} tokens"
     return (
         f"{model.name}  {model.method}, {' and '.join(model.form_labels) or 'not converted'},"
-        f" {_size(model.size_bytes)}, {most}, {model.licence}, in {model.directory}"
+        f" {_size(model.size_bytes)}, {_ability(model)}, {model.licence}, in {model.directory}"
     )
+
+
+def _ability(model: InstalledModel) -> str:
+    if model.method == "chat":
+        return f"context {model.context_limit} tokens"
+    if model.method == "synthesize":
+        return f"{len(model.voice_names)} voices"
+    ggml = model.form("whisper")
+    try:
+        languages = () if ggml is None else languages_of(ggml)
+    except StoreError:  # what is wrong with it is for `verify` to say
+        languages = ()
+    if not languages:
+        return "unreadable"
+    return "English" if languages == ("en",) else f"{len(languages)} languages"
 
 
 def pull(parsed: argparse.Namespace) -> int:
@@ -84,13 +99,18 @@ def _wanted(config: Config, name: str | None, engine: Engine | None) -> list[tup
     configured: dict[Method, tuple[str, Engine]] = {
         "chat": (config.chat_model, "mlx" if config.chat_engine == "mlx" else "llamacpp"),
         "synthesize": (config.speech_model, _speech_engine(config)),
+        "transcribe": (config.transcribe_model, "whisper"),
     }
     if name is not None:
         return [(name, engine or configured[_method_of(name, config)][1])]
     if engine is not None:
         return [(configured[METHOD_OF[engine]][0], engine)]
     wanted = [configured["chat"]]
-    return wanted if config.speech_engine == "off" else [*wanted, configured["synthesize"]]
+    if config.transcribe_engine != "off":
+        wanted.append(configured["transcribe"])
+    if config.speech_engine != "off":
+        wanted.append(configured["synthesize"])
+    return wanted
 
 
 def _speech_engine(config: Config) -> Engine:
@@ -101,9 +121,12 @@ def _speech_engine(config: Config) -> Engine:
 
 
 def _method_of(name: str, config: Config) -> Method:
-    """A model that is neither a starter nor configured for speech is taken for a chat model."""
+    """A ggml file is Whisper's; of other models that are no starters those are for chat that are
+    not configured for something else."""
     if name in STARTERS:
         return STARTERS[name].method
+    if is_ggml(name) or name == config.transcribe_model:
+        return "transcribe"
     return "synthesize" if name == config.speech_model else "chat"
 
 

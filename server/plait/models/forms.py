@@ -1,7 +1,8 @@
 """The forms a model is kept in, one per engine: made once from its weights, then only loaded.
 
-llama.cpp reads the GGUF as it is; every other form is a directory that is built here. A speech
-form's directory carries a version, so that a Plait that builds it otherwise builds it anew.
+llama.cpp reads the GGUF as it is, and whisper.cpp a ggml file; every other form is built here, a
+directory, or for whisper.cpp a file. Where a form is made for one engine alone its name carries a
+version, so that a Plait that builds it otherwise builds it anew.
 Importing this module imports no numpy; the converters of speech run in a process of their own.
 Does NOT know: where weights come from, locks, staging.
 """
@@ -23,26 +24,38 @@ from plait.models.errors import UnsupportedModel
 from plait.models.gguf_file import read_gguf
 from plait.models.mlx_weights import Dtype, convert
 
-Engine = Literal["llamacpp", "mlx", "kokoro-onnx", "kokoro-torch"]
+Engine = Literal["llamacpp", "mlx", "kokoro-onnx", "kokoro-torch", "whisper"]
 Percent = Callable[[float], None]
 Converter = Callable[[Path, Path, Percent], None]
-"""(weight file, existing empty directory to fill, progress in percent)"""
+"""(weight file, existing empty directory to fill or new file to write, progress in percent)"""
 
 METHOD_OF: Final[Mapping[Engine, Method]] = {
     "llamacpp": "chat",
     "mlx": "chat",
     "kokoro-onnx": "synthesize",
     "kokoro-torch": "synthesize",
+    "whisper": "transcribe",
 }
 # Raise the number when the converter writes something else.
-_VERSIONED: Final[Mapping[str, str]] = {"kokoro-onnx": "onnx-1", "kokoro-torch": "torch-1"}
-# 82 million float32 and a little; an MLX form's size depends on the model.
-_DISK_BYTES: Final[Mapping[Engine, int]] = {"kokoro-onnx": 335_000_000, "kokoro-torch": 335_000_000}
+_VERSIONED: Final[Mapping[str, str]] = {
+    "kokoro-onnx": "onnx-1",
+    "kokoro-torch": "torch-1",
+    "whisper": "ggml-1.bin",
+}
+_FILES: Final = frozenset({"whisper"})
+# 82 million float32 and a little, and the larger starter; an MLX form's size depends on the model.
+_DISK_BYTES: Final[Mapping[Engine, int]] = {
+    "kokoro-onnx": 335_000_000,
+    "kokoro-torch": 335_000_000,
+    "whisper": 82_000_000,
+}
 
 
 def label(engine: str, quantization: str) -> str:
-    """How a form is listed: `gguf Q4_1`, `mlx`, `onnx`, `torch`."""
-    return f"gguf {quantization}".strip() if engine == "llamacpp" else engine.split("-")[-1]
+    """How a form is listed: `gguf Q4_1`, `mlx`, `onnx`, `torch`, `ggml Q5_1`."""
+    if engine in ("llamacpp", "whisper"):
+        return f"{'gguf' if engine == 'llamacpp' else 'ggml'} {quantization}".strip()
+    return engine.split("-")[-1]
 
 
 def default_dtype() -> Dtype:
@@ -51,20 +64,21 @@ def default_dtype() -> Dtype:
     return "float16" if apple_silicon else "float32"
 
 
-def directory_name(engine: Engine) -> str:
-    """Of the form to build."""
+def path_name(engine: Engine) -> str:
+    """Of the form to build: a directory's, or a file's."""
     return _VERSIONED.get(engine) or f"mlx-{default_dtype()}"
 
 
-def is_current(engine: str, where: str) -> bool:
+def is_current(engine: str, where: str, weights: str | None) -> bool:
     """Whether a form found at `where` is one this version of Plait loads. An MLX form always is:
-    its data type may differ from what would be made today."""
-    return _VERSIONED.get(engine, where) == where
+    its data type may differ from what would be made today; and so are weights loaded as they are.
+    """
+    return where == weights or _VERSIONED.get(engine, where) == where
 
 
 def require_converter(engine: Engine) -> None:
     """Raise UnsupportedModel when the package that reads Kokoro's weights is not installed."""
-    if METHOD_OF[engine] == "chat" or is_importable("onnx"):
+    if METHOD_OF[engine] != "synthesize" or is_importable("onnx"):
         return
     missing = engine_missing("kokoro-onnx")  # it comes, or cannot come, with the engine
     reason = "onnx is not installed" if missing is None else missing.reason
@@ -81,16 +95,28 @@ def _to_mlx(weights: Path, out: Path, progress: Percent) -> None:
     convert(read_gguf(weights), out, default_dtype(), progress)
 
 
+def _to_ggml(weights: Path, out: Path, progress: Percent) -> None:
+    from plait.models.whisper.convert import convert as convert_whisper  # it imports numpy
+
+    convert_whisper(weights, out, progress)
+
+
 CONVERTERS: Final[Mapping[Engine, Converter]] = {
     "mlx": _to_mlx,
     "kokoro-onnx": partial(convert_apart, "kokoro-onnx"),
     "kokoro-torch": partial(convert_apart, "kokoro-torch"),
+    "whisper": _to_ggml,
 }
 
 
-def build(converter: Converter, directory: Path, weights: Path, out: Path, report: Percent) -> None:
-    """Make a form of `directory`'s model in the new directory `out`. Raises ModelDamaged or
+def build(
+    engine: Engine, converter: Converter, directory: Path, weights: Path, out: Path, report: Percent
+) -> None:
+    """Make a form of `directory`'s model at `out`, where nothing is yet. Raises ModelDamaged or
     UnsupportedModel."""
+    if engine in _FILES:
+        converter(weights, out, report)
+        return
     out.mkdir()
     converter(weights, out, report)
     for name in ("tokenizer.json", "tokenizer_config.json"):

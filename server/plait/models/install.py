@@ -2,7 +2,7 @@
 
 It writes below the directories it is given and returns the manifest of what is there now; locking,
 staging and renaming are the store's. Does NOT know: the store's layout, forms made from weights,
-speech (see install_speech).
+other methods (see install_speech and install_whisper).
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ def fetch(
     match source:
         case Starter():
             gguf = directory / GGUF_NAME
-            fetch_starter(source, staging, gguf, directory / "voices", progress)
+            fetch_starter(source, staging, gguf, progress)
         case HubModel(file=None):
             snapshot = hub.fetch_repository(source, progress)
             mlx = directory / "mlx"
             mlx.mkdir()
             for file in sorted(p for p in snapshot.rglob("*") if p.is_file()):
-                _link(file, mlx / file.relative_to(snapshot))
+                link(file, mlx / file.relative_to(snapshot))
             return _from_mlx(configured, source, directory, mlx)
         case HubModel():
             gguf = directory / GGUF_NAME
-            _link(hub.fetch_file(source, progress), gguf)
+            link(hub.fetch_file(source, progress), gguf)
         case LocalModel(path=path) if path.is_dir():
             return _from_mlx(configured, source, directory, path)
         case LocalModel(path=path):
@@ -108,7 +108,7 @@ def _licence(source: Source, declared: object) -> str:
     return declared if isinstance(declared, str) else UNKNOWN_LICENCE
 
 
-def _link(file: Path, target: Path) -> None:
+def link(file: Path, target: Path) -> None:
     """Share the hub cache's bytes where the file system allows it, else copy."""
     target.parent.mkdir(parents=True, exist_ok=True)
     try:

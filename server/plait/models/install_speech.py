@@ -11,14 +11,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from plait.models.carrier import Progress, fetch_starter
+from plait.models.carrier import VOICES_NAME, Progress, fetch_starter
 from plait.models.catalogue import VOICE_BYTES, HubModel, LocalModel, Source, Starter
 from plait.models.errors import ModelDamaged, UnsupportedModel
 from plait.models.install import UNKNOWN_LICENCE
 from plait.models.manifest import Manifest, describe
 
 WEIGHTS_NAME = "model.onnx"
-VOICES_NAME = "voices"
 
 _VOICE_NAME = re.compile(r"[a-z]{2}_[a-z0-9]+")
 
@@ -31,7 +30,7 @@ def fetch(
     weights, voices = directory / WEIGHTS_NAME, directory / VOICES_NAME
     match source:
         case Starter():
-            fetch_starter(source, staging, weights, voices, progress)
+            fetch_starter(source, staging, weights, progress)
         case LocalModel(path=path) if path.is_dir():
             weights, voices = _weights_in(source, path), path / VOICES_NAME
             _voices_in(source, path)

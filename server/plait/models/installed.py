@@ -17,8 +17,8 @@ from plait.models.manifest import Manifest
 
 @dataclass(frozen=True, slots=True)
 class InstalledModel:
-    """What an engine needs to load a model. `forms` has a path by engine: a GGUF file, or a
-    directory. `context_limit` in tokens, 0 for a model that does not chat. `voices_dir` holds
+    """What an engine needs to load a model. `forms` has a path by engine: a GGUF or ggml
+    file, or a directory. `context_limit` in tokens, 0 for a model that does not chat. `voices_dir` holds
     <voice>.bin for each of `voice_names`, raw float32 [510, 256]; None for a model that does not
     speak. `size_bytes` of all forms; `quantization` of the GGUF as its file name has it, or empty.
     """
@@ -55,7 +55,7 @@ class InstalledModel:
 
     @property
     def form_labels(self) -> tuple[str, ...]:
-        """For people: `gguf Q4_1`, `mlx`, `onnx`, `torch`."""
+        """For people: `gguf Q4_1`, `mlx`, `onnx`, `torch`, `ggml Q5_1`."""
         return tuple(forms.label(engine, self.quantization) for engine in self.forms)
 
 
@@ -67,7 +67,7 @@ def installed_model(directory: Path, manifest: Manifest) -> InstalledModel | Non
     current = {
         engine: directory / path
         for engine, path in usable.forms.items()
-        if forms.is_current(engine, path)
+        if forms.is_current(engine, path, usable.weights)
     }
     return InstalledModel(
         name=usable.name,

@@ -2,6 +2,7 @@
 
     models/<name>/model.gguf, tokenizer.json, tokenizer_config.json, mlx-<dtype>/…, manifest.json
     models/<name>/model.onnx, voices/<voice>.bin, onnx-<version>/…, torch-<version>/…, manifest.json
+    models/<name>/model.bin, tokenizer.json, ggml-<version>.bin, manifest.json
     models/.staging-…      work in progress; renamed into place when complete, else deleted
     models/.locks/<name>   held while a model is changed, so that concurrent pulls wait
 
@@ -19,16 +20,18 @@ import tempfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Final
 
 from platformdirs import user_cache_dir
 
 from plait.installation import program_name
-from plait.models import forms, install, install_speech
+from plait.models import forms, install, install_speech, install_whisper
 from plait.models.carrier import Progress, download_disk_bytes
 from plait.models.catalogue import (
     STARTERS,
     HubModel,
     LocalModel,
+    Method,
     Source,
     Starter,
     resolve,
@@ -37,6 +40,17 @@ from plait.models.errors import StoreError, UnknownModel, UnsupportedModel, disk
 from plait.models.forms import CONVERTERS, METHOD_OF, Converter, Engine as Engine
 from plait.models.installed import InstalledModel as InstalledModel, installed_model
 from plait.models.manifest import Manifest, describe, read_manifest
+
+_FETCH: Final = {
+    "chat": install.fetch,
+    "synthesize": install_speech.fetch,
+    "transcribe": install_whisper.fetch,
+}
+_SETTING: Final[Mapping[Method, str]] = {
+    "chat": "chat_model",
+    "synthesize": "speech_model",
+    "transcribe": "transcribe_model",
+}
 
 
 def default_root() -> Path:
@@ -148,8 +162,7 @@ class ModelStore:
             self._require_room(download_bytes + forms.disk_bytes(engine))
             complete = staging / "model"
             complete.mkdir()
-            fetch = install.fetch if METHOD_OF[engine] == "chat" else install_speech.fetch
-            manifest = fetch(name, source, staging, complete, progress)
+            manifest = _FETCH[METHOD_OF[engine]](name, source, staging, complete, progress)
             if engine not in manifest.forms:
                 manifest = self._build(complete, manifest, engine, complete, progress)
             manifest.write(complete)
@@ -164,7 +177,7 @@ class ModelStore:
         staging: Path,
         progress: Progress,
     ) -> None:
-        before = directory / manifest.forms.get(engine, forms.directory_name(engine))
+        before = directory / manifest.forms.get(engine, forms.path_name(engine))
         manifest = self._build(directory, manifest, engine, staging, progress)
         where = manifest.forms[engine]
         # There is one of an earlier version, an incomplete one, or one whose maker was killed
@@ -179,8 +192,9 @@ class ModelStore:
     ) -> Manifest:
         """Make a form in `into`, which is the model's directory or will be moved there."""
         assert manifest.weights is not None
-        out = into / forms.directory_name(engine)
+        out = into / forms.path_name(engine)
         forms.build(
+            engine,
             self._converters[engine],
             directory,
             directory / manifest.weights,
@@ -242,14 +256,16 @@ def _usable(directory: Path) -> Manifest | None:
 def _require_possible(source: Source, engine: Engine) -> None:
     """Raise UnsupportedModel for a model of another method, and for MLX weights under llama.cpp;
     all else can be made to fit."""
-    if isinstance(source, Starter) and source.method != METHOD_OF[engine]:
-        fitting = [name for name, other in STARTERS.items() if other.method == METHOD_OF[engine]]
-        setting = "chat_model" if METHOD_OF[engine] == "chat" else "speech_model"
+    method = METHOD_OF[engine]
+    other = _other_method(source, method)
+    if other is not None:
+        fitting = [name for name, starter in STARTERS.items() if starter.method == method]
         raise UnsupportedModel(
-            f"{source.name} is a model for {source.method}; the engine {engine} needs one for"
-            f" {METHOD_OF[engine]}.",
-            f"Set {setting} = {' or '.join(map(repr, fitting))}.",
+            f"{source.name} is a model for {other}; the engine {engine} needs one for {method}.",
+            f"Set {_SETTING[method]} = {' or '.join(map(repr, fitting))}.",
         )
+    if method == "transcribe" and isinstance(source, HubModel) and not source.listens:
+        raise install_whisper.not_whisper(source)
     is_mlx = (isinstance(source, HubModel) and source.file is None) or (
         isinstance(source, LocalModel) and source.path.is_dir()
     )
@@ -258,3 +274,11 @@ def _require_possible(source: Source, engine: Engine) -> None:
             f"{source.description} holds MLX weights, which llama.cpp cannot load.",
             "Use --chat-engine mlx, or name a GGUF file (hf:org/name/file.gguf).",
         )
+
+
+def _other_method(source: Source, wanted: Method) -> Method | None:
+    """What a starter or a Whisper file of the hub is for, where it is not what is wanted."""
+    if isinstance(source, Starter):
+        return source.method if source.method != wanted else None
+    listens = isinstance(source, HubModel) and source.listens
+    return "transcribe" if listens and wanted != "transcribe" else None
