@@ -1,21 +1,28 @@
 /**
- * What playback needs of the browser's audio: the page's context, its modules, its latency, and the gestures that
- * let it sound. Does not know streams.
+ * What playback and capture need of the browser's audio: the page's contexts, their modules, their latency, and the
+ * gestures that let them run. Does not know streams.
  */
 
 /** @import { Runtime, Timer } from "./internal.d.ts" */
 
 import { platform } from "./runtime.js";
 
-const WORKLET_URL = new URL("./playout-worklet.js", import.meta.url);
+// Written out, so that bundlers find the files.
+export const PLAYOUT_MODULE = new URL("./playout-worklet.js", import.meta.url);
+export const CAPTURE_MODULE = new URL("./capture-worklet.js", import.meta.url);
 const REST_AFTER_MS = 10_000;
 const GESTURES = ["pointerdown", "pointerup", "keydown", "touchend"];
 
+/** The highest rate a server takes. */
+const MAX_CAPTURE_RATE = 48_000;
+
 /** One per page: browsers allow few, and each keeps a device open. @type {AudioContext | null} */
 let ownContext = null;
-let players = 0;
-/** An idle context keeps a device awake; soon after the last player it rests. @type {Timer | null} */
-let rest = null;
+/** One more where the page's is too fast to be heard. @type {AudioContext | null} */
+let ownCaptureContext = null;
+/** Who uses our own. An idle context keeps a device awake; soon after the last user it rests. */
+/** @type {WeakMap<AudioContext, { users: number, rest: Timer | null }>} */
+const holds = new WeakMap();
 /** @type {WeakMap<BaseAudioContext, Map<string, Promise<void>>>} */
 const modules = new WeakMap();
 
@@ -26,18 +33,40 @@ export function pageContext() {
       "play() needs a browser's AudioContext. Elsewhere, iterate the stream, or save it with toWav().",
     );
   }
-  if (!ownContext || ownContext.state === "closed") {
-    ownContext = new AudioContext({ latencyHint: "interactive" });
-    players = 0;
-  }
+  ownContext = usable(ownContext, {});
   return ownContext;
 }
 
-/** Somebody plays in it. @param {AudioContext} context */
+/** @returns {AudioContext} the page's, or where that runs faster than a server hears, one that does not */
+export function captureContext() {
+  if (typeof AudioContext === "undefined") {
+    throw new TypeError(
+      "A MediaStream needs a browser's AudioContext. Elsewhere, give the samples as an iterable.",
+    );
+  }
+  const context = pageContext();
+  if (context.sampleRate <= MAX_CAPTURE_RATE) return context;
+  ownCaptureContext = usable(ownCaptureContext, { sampleRate: MAX_CAPTURE_RATE });
+  return ownCaptureContext;
+}
+
+/**
+ * @param {AudioContext | null} context
+ * @param {AudioContextOptions} options
+ */
+function usable(context, options) {
+  if (context && context.state !== "closed") return context;
+  const made = new AudioContext({ latencyHint: "interactive", ...options });
+  holds.set(made, { users: 0, rest: null });
+  return made;
+}
+
+/** Somebody plays or listens in it. @param {AudioContext} context */
 export function holdContext(context) {
-  if (context !== ownContext) return;
-  players += 1;
-  rest?.clear();
+  const hold = holds.get(context);
+  if (!hold) return;
+  hold.users += 1;
+  hold.rest?.clear();
 }
 
 /**
@@ -45,37 +74,38 @@ export function holdContext(context) {
  * @param {Runtime} runtime
  */
 export function releaseContext(context, runtime) {
-  if (context !== ownContext) return;
-  players -= 1;
-  if (players > 0) return;
-  rest?.clear();
-  rest = runtime.after(REST_AFTER_MS, () => void context.suspend().catch(() => {}));
+  const hold = holds.get(context);
+  if (!hold) return;
+  hold.users -= 1;
+  if (hold.users > 0) return;
+  hold.rest?.clear();
+  hold.rest = runtime.after(REST_AFTER_MS, () => void context.suspend().catch(() => {}));
 }
 
 /**
  * Each context loads a module once.
  *
  * @param {BaseAudioContext} context
- * @param {string | URL} [workletUrl]
+ * @param {string | URL} module PLAYOUT_MODULE or CAPTURE_MODULE, or where the page has it
  * @returns {Promise<void>} rejects with what to do about it
  */
-export function loadModule(context, workletUrl = WORKLET_URL) {
-  const url = String(workletUrl);
+export function loadModule(context, module) {
+  const url = String(module);
   const known = modules.get(context) ?? new Map();
   modules.set(context, known);
-  const module =
+  const loading =
     known.get(url) ??
     context.audioWorklet.addModule(url).catch((cause) => {
       known.delete(url);
       throw new TypeError(
-        `The player's audio module did not load from ${url}: serve sdk/playout-worklet.js from ` +
-          "this page's origin and give its address as play(context, { workletUrl }).",
+        `The audio module did not load from ${url}: serve the SDK's playout-worklet.js and capture-worklet.js from ` +
+          "this page's origin and give their address: play(context, { workletUrl }), transcribe.live({ workletUrl }).",
         { cause },
       );
     });
-  known.set(url, module);
-  module.catch(() => {}); // a stream without audio never asks
-  return module;
+  known.set(url, loading);
+  loading.catch(() => {}); // a stream without audio never asks
+  return loading;
 }
 
 /**
@@ -88,7 +118,7 @@ export function loadModule(context, workletUrl = WORKLET_URL) {
 export async function preparePlayback(context = pageContext(), options = {}) {
   holdContext(context);
   try {
-    await loadModule(context, options.workletUrl);
+    await loadModule(context, options.workletUrl ?? PLAYOUT_MODULE);
   } finally {
     releaseContext(context, platform);
   }

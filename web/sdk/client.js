@@ -4,12 +4,13 @@
  */
 
 /** @import { Runtime } from "./internal.d.ts" */
-/** @import { ConnectOptions, Llm, ModelInfo, Plait, Tts, Welcome, WebSocketClass } from "./types.d.ts" */
+/** @import { ConnectOptions, Llm, ModelInfo, Plait, Transcribe, Tts, Welcome, WebSocketClass } from "./types.d.ts" */
 
 import { chat, chatStream } from "./chat.js";
 import { Connection } from "./connection.js";
 import { platform } from "./runtime.js";
 import { synthesize } from "./speech.js";
+import { transcribeFile, transcribeLive } from "./transcribe.js";
 import { groupVoices } from "./voices.js";
 
 const PATH = "/v1/ws";
@@ -52,6 +53,10 @@ export function connectWith(runtime, url, options = {}) {
       synthesize: (request) => synthesize(connection, request, runtime),
       voices: async () => groupVoices((await connection.opened()).methods.synthesize?.voices ?? []),
     },
+    transcribe: {
+      live: (request) => transcribeLive(connection, request, runtime),
+      file: (request) => transcribeFile(connection, request, runtime),
+    },
     models: async () => listModels(await connection.opened()),
     on: (type, listener) => connection.on(type, listener),
     close: () => connection.close(),
@@ -76,6 +81,12 @@ export const llm = {
 export const tts = {
   synthesize: (request) => useDefault().tts.synthesize(request),
   voices: async () => useDefault().tts.voices(),
+};
+
+/** @type {Transcribe} */
+export const transcribe = {
+  live: (request) => useDefault().transcribe.live(request),
+  file: async (request) => useDefault().transcribe.file(request),
 };
 
 /**

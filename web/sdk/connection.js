@@ -11,7 +11,7 @@
 
 import { DEFAULT_MAX_DELAY_MS, retryDelayMs } from "./backoff.js";
 import { closedByCaller, closingError, isFinal, minDelayMs } from "./closing.js";
-import { MAX_STREAM_ID } from "./codec.js";
+import { BINARY_KINDS, MAX_STREAM_ID } from "./codec.js";
 import { Emitter } from "./emitter.js";
 import { InvalidRequestError, PlaitError } from "./errors.js";
 import { Link } from "./link.js";
@@ -134,6 +134,22 @@ export class Connection {
   /** @param {ClientMessage} message */
   send(message) {
     this.#link?.send(message);
+  }
+
+  /**
+   * @param {number} id
+   * @param {Uint8Array} payload
+   */
+  sendAudio(id, payload) {
+    this.#link?.sendBinary({ kind: BINARY_KINDS.audioIn, flags: 0, id, seq: 0, aux: 0 }, payload);
+  }
+
+  get bufferedBytes() {
+    return this.#link?.bufferedBytes ?? 0;
+  }
+
+  get maxBinaryBytes() {
+    return this.#welcome?.limits.maxBinaryBytes ?? Number.POSITIVE_INFINITY;
   }
 
   // Waiting and admitting.

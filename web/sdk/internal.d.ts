@@ -2,10 +2,13 @@
 
 import type { PlaitError } from "./errors.js";
 import type {
+  AudioFormat,
   Cancel,
   End,
   ErrorClass,
   FrameEvent,
+  InputState,
+  Level,
   StreamOptions,
   Timing,
   Usage,
@@ -123,7 +126,8 @@ export interface StreamObserver {
 
 export interface StreamSpec<T> {
   method: string;
-  params: Record<string, unknown>;
+  /** A function where they are not known yet: asked once, unless the stream has been left before. */
+  params: Record<string, unknown> | (() => Promise<Record<string, unknown>>);
   options: StreamOptions;
   decoder: Decoder<T>;
   observer?: StreamObserver;
@@ -148,6 +152,67 @@ export interface Transport {
   /** The stream has ended: forget it. */
   withdraw(stream: Carried): void;
   send(message: ClientMessage): void;
+  /** One `audio_in` frame. */
+  sendAudio(id: number, payload: Uint8Array): void;
+  /** Sent and still in the socket: what a cancel would have to wait behind. */
+  readonly bufferedBytes: number;
+  /** Of the server now connected: the largest binary frame it reads. */
+  readonly maxBinaryBytes: number;
+}
+
+/** What an upload cuts its messages from. */
+export interface Pieces<P> {
+  /** At most so many are pending; 0: none. */
+  readonly bytes: number;
+  /** Throws InvalidRequestError for what is no such thing. */
+  put(value: unknown): void;
+  /** Nothing more will be put. */
+  flush(): void;
+  /** null: `maxBytes` is too little for anything. */
+  cut(maxBytes: number): { piece: P; bytes: number } | null;
+}
+
+/** Where an upload's pieces go. */
+export interface Outlet<P> {
+  /** Of one piece. */
+  readonly maxBytes: number;
+  /** The socket is behind. */
+  readonly full: boolean;
+  send(piece: P): void;
+  end(): void;
+  fail(reason: unknown): void;
+  after(delayMs: number, callback: () => void): Timer;
+}
+
+/** What a transcription hears: an iterator of samples that knows what they are. */
+export interface AudioInput extends AsyncIterator<unknown, unknown> {
+  /** A function, called once, where something has to be read first. */
+  readonly format: AudioFormat | (() => Promise<AudioFormat>);
+  /** Captured, and not yet taken from the iterator. */
+  readonly queuedBytes: number;
+  /** Where that is known before the end. */
+  readonly durationMs: number | null;
+  /** The stream is opened. */
+  begin(): void;
+  /** Half-close; false: it does not end by itself. */
+  finish(): boolean;
+  return(): Promise<IteratorResult<unknown, unknown>>;
+}
+
+/** What an input says of itself. */
+export interface InputReports {
+  state(state: InputState): void;
+  level(level: Level): void;
+  fail(reason: unknown): void;
+}
+
+/** What the audio thread posts: a block of the declared encoding, and how loud it is. */
+export interface CaptureReport {
+  samples: Int16Array | Float32Array;
+  rms: number;
+  peak: number;
+  /** The last one. */
+  ended: boolean;
 }
 
 export interface Timer {

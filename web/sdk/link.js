@@ -4,7 +4,7 @@
  * Does not know streams or reconnecting; a new attempt is a new Link.
  */
 
-/** @import { ClientMessage, LinkHandlers, Runtime, Timer } from "./internal.d.ts" */
+/** @import { BinaryHeader, ClientMessage, LinkHandlers, Runtime, Timer } from "./internal.d.ts" */
 /** @import { ConnectOptions, WebSocketClass, WebSocketLike } from "./types.d.ts" */
 
 import {
@@ -12,6 +12,7 @@ import {
   decode,
   decodeBinary,
   encode,
+  encodeBinary,
   PROTOCOL,
   parse,
   tokenProtocol,
@@ -72,6 +73,19 @@ export class Link {
     if (this.#ended || this.#socket?.readyState !== OPEN) return;
     this.#socket.send(text);
     if (this.#handlers.hearsFrames()) this.#tellText("out", text, parse(text));
+  }
+
+  /** @param {BinaryHeader} header @param {Uint8Array} payload */
+  sendBinary(header, payload) {
+    if (this.#ended || this.#socket?.readyState !== OPEN) return;
+    const frame = encodeBinary(header, payload);
+    this.#socket.send(frame);
+    this.#tellBinary("out", header, frame.length);
+  }
+
+  /** Sent and still here. */
+  get bufferedBytes() {
+    return this.#socket?.bufferedAmount ?? 0;
   }
 
   /** An orderly end; `closed` follows within a second. */
@@ -160,16 +174,7 @@ export class Link {
   /** @param {ArrayBuffer} buffer */
   #receiveBinary(buffer) {
     const frame = decodeBinary(buffer);
-    if (this.#handlers.hearsFrames()) {
-      this.#handlers.frame({
-        direction: "in",
-        type: "binary",
-        streamId: frame.header.id,
-        header: frame.header,
-        bytes: buffer.byteLength,
-        time: this.#runtime.now(),
-      });
-    }
+    this.#tellBinary("in", frame.header, buffer.byteLength);
     this.#handlers.binary(frame);
   }
 
@@ -206,6 +211,17 @@ export class Link {
       bytes: new TextEncoder().encode(text).length,
       time: this.#runtime.now(),
     });
+  }
+
+  /**
+   * @param {"in" | "out"} direction
+   * @param {BinaryHeader} header
+   * @param {number} bytes
+   */
+  #tellBinary(direction, header, bytes) {
+    if (!this.#handlers.hearsFrames()) return;
+    const time = this.#runtime.now();
+    this.#handlers.frame({ direction, type: "binary", streamId: header.id, header, bytes, time });
   }
 
   /**

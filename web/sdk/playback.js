@@ -14,6 +14,7 @@ import {
   latencySeconds,
   listenForGestures,
   loadModule,
+  PLAYOUT_MODULE,
   releaseContext,
 } from "./audio-context.js";
 import { Emitter } from "./emitter.js";
@@ -84,7 +85,7 @@ export class Playback {
     this.#context.addEventListener("statechange", this.#onContextState);
     holdContext(context);
     this.#start();
-    void this.#run(chunks, loadModule(this.#context, options.workletUrl));
+    void this.#run(chunks, loadModule(this.#context, options.workletUrl ?? PLAYOUT_MODULE));
   }
 
   get state() {

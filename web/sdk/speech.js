@@ -16,11 +16,13 @@ import { MAX_WINDOW } from "./credit.js";
 import { abortError, StreamError } from "./errors.js";
 import { Playback } from "./playback.js";
 import { Stream } from "./stream.js";
-import { TextUpload } from "./upload.js";
+import { MAX_TEXT_BYTES, TextPieces } from "./text-pieces.js";
+import { iteratorOver, Upload } from "./upload.js";
 import { wavOf } from "./wav.js";
 
 /** Items, of a third of a second at most: some five seconds of speech. */
 const SPEECH_WINDOW = 16;
+const TEXT_EXPECTED = "a string, or an iterable of strings such as a chat stream";
 
 /**
  * @param {Transport} transport
@@ -126,7 +128,7 @@ class SpeechLife {
   playback = null;
   /** As the caller said. @type {number | undefined} */
   heardMs = undefined;
-  /** @type {TextUpload | null} */
+  /** @type {Upload<string> | null} */
   upload = null;
   /** @type {Promise<AudioFormat>} */
   format = new Promise((resolve, reject) => {
@@ -143,11 +145,15 @@ class SpeechLife {
     this.#runtime = runtime;
     this.format.catch(() => {}); // who does not look must not be told by "unhandledrejection"
     if (typeof text === "string") return;
+    const source = iteratorOver(text, "text", TEXT_EXPECTED);
     const id = () => /** @type {SpeechStream} */ (this.stream).id;
-    this.upload = new TextUpload(text, {
+    this.upload = new Upload(source, new TextPieces(), {
+      maxBytes: MAX_TEXT_BYTES,
+      full: false, // what people write never fills a socket
       send: (piece) => transport.send({ type: "input", id: id(), text: piece }),
       end: () => transport.send({ type: "end", id: id() }),
       fail: (reason) => void this.cancel(reason),
+      after: runtime.after,
     });
   }
 

@@ -8,7 +8,7 @@
 
 /** @import { Cancel, End, Progress, Stream as PublicStream, StreamState } from "./types.d.ts" */
 /** @import { PlaitError } from "./errors.js" */
-/** @import { BinaryFrame, Decoder, StreamMessage, StreamObserver, StreamSpec, Transport, Terminal } from "./internal.d.ts" */
+/** @import { BinaryFrame, ClientMessage, Decoder, StreamMessage, StreamObserver, StreamSpec, Transport, Terminal } from "./internal.d.ts" */
 
 import { CodecError, encode } from "./codec.js";
 import { collect, iteratorOf, toReadableStream } from "./consume.js";
@@ -30,7 +30,8 @@ import { checkedSignal, checkedWindow } from "./options.js";
  * @implements {PublicStream<T>}
  */
 export class Stream {
-  #id;
+  /** 0: not asked for yet, its params are not known. */
+  #id = 0;
   #transport;
   /** @type {Decoder<T>} */
   #decoder;
@@ -39,7 +40,7 @@ export class Stream {
   #credit;
   #signal;
   #inbox;
-  #openText;
+  #openText = "";
   /** @type {StreamState} */
   #state = "pending";
   /** @type {Progress | null} */
@@ -69,30 +70,49 @@ export class Stream {
    */
   constructor(transport, spec) {
     const window = checkedWindow(spec.options.window);
-    this.#id = transport.takeId();
     this.#transport = transport;
     this.#decoder = spec.decoder;
     this.#observer = spec.observer;
     this.#signal = checkedSignal(spec.options.signal);
     this.#credit = new Credit(window, transport.now());
     this.#inbox = /** @type {Inbox<T>} */ (new Inbox((seq) => this.#take(seq)));
-    // Encoded now: what the caller changes in `messages` later must not change what was asked for,
-    // and a value JSON cannot carry throws here, at the caller, instead of at a later reconnection.
-    this.#openText = encode({
-      type: "open",
-      id: this.#id,
-      method: spec.method,
-      params: spec.params,
-      window,
-      priority: spec.options.priority,
-      deadlineMs: spec.options.deadlineMs,
-    });
+    const { params, method } = spec;
+    const { priority, deadlineMs } = spec.options;
+    const open = { type: /** @type {const} */ ("open"), method, window, priority, deadlineMs };
+    if (typeof params !== "function") this.#prepare({ ...open, params });
     if (this.#signal?.aborted) {
       this.#leave({ reason: this.#signal.reason });
       return;
     }
     this.#signal?.addEventListener("abort", this.#onAbort);
-    transport.submit(this);
+    if (typeof params !== "function") transport.submit(this);
+    else void this.#submitLater(async () => this.#prepare({ ...open, params: await params() }));
+  }
+
+  /**
+   * Encoded now: what the caller changes in `messages` later must not change what was asked for,
+   * and a value JSON cannot carry throws here, at the caller, instead of at a later reconnection.
+   *
+   * @param {Omit<Extract<ClientMessage, { type: "open" }>, "id">} open
+   */
+  #prepare(open) {
+    const id = this.#transport.takeId();
+    this.#openText = encode({ ...open, id });
+    this.#id = id;
+  }
+
+  /**
+   * An id is taken when the open can go out: on the wire they only ever increase.
+   *
+   * @param {() => Promise<void>} prepare
+   */
+  async #submitLater(prepare) {
+    try {
+      await prepare();
+    } catch (error) {
+      this.lose(/** @type {PlaitError} */ (error));
+    }
+    if (!this.#end) this.#transport.submit(this);
   }
 
   get id() {

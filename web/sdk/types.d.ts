@@ -178,7 +178,7 @@ export interface SpeechParams {
 export type TextPiece = string | { content?: string | null };
 
 export interface AudioFormat {
-  encoding: string;
+  encoding: Encoding;
   sampleRate: number;
   channels: number;
 }
@@ -280,6 +280,156 @@ export interface Tts {
   voices(): Promise<VoiceGroup[]>;
 }
 
+/** 16-bit whole numbers, or 32-bit floats of ±1; little-endian, channels interleaved. */
+export type Encoding = "pcm_s16le" | "pcm_f32le";
+
+/**
+ * Samples, or bytes of the declared encoding cut anywhere. Int16Array and Float32Array may both be given, and are
+ * converted to what is declared.
+ */
+export type Samples = Int16Array | Float32Array | Uint8Array | ArrayBuffer;
+
+/** Parameters of transcription; snake_case spellings and parameters newer than this file pass through as well. */
+export interface TranscribeParams {
+  model?: string;
+  /** As "en". Default: detected from the first speech, where the model knows more than one. */
+  language?: string;
+  /** Segments before they are final. Default true; for file() false. */
+  interim?: boolean;
+  /** Times per word. */
+  words?: boolean;
+  /** Ask for speech events: on("speech"). */
+  events?: boolean;
+  /** Names and words to expect. */
+  prompt?: string;
+  /** Silence that ends a segment, 200…3000. Default 500. */
+  silenceMs?: number;
+  /** A longer segment is split where its text is settled, 4…28. Default 12. */
+  maxSegmentSeconds?: number;
+  /** How sure it must be that this is speech, 0.1…0.9. Default 0.5. */
+  speechThreshold?: number;
+  [param: string]: unknown;
+}
+
+export interface LiveParams extends TranscribeParams {
+  /**
+   * What to listen to. A MediaStream: its first live audio track, until it ends; the track stays yours. A File or
+   * Blob: see file(). Else samples, all at once or as they come, read no faster than the server takes them.
+   */
+  source:
+    | MediaStream
+    | Blob
+    | Samples
+    | AsyncIterable<Samples>
+    | Iterable<Samples>
+    | ReadableStream<Samples>;
+  /** Of samples: required, 8000…48000. A MediaStream or a file has its own. */
+  sampleRate?: number;
+  /** Of samples: 1 or 2, interleaved. Of a MediaStream: 2 sends both sides. Default 1. */
+  channels?: number;
+  /** Of samples, and how they are sent. Default "pcm_s16le". */
+  encoding?: Encoding;
+  /** A MediaStream is heard through it. Default: the page's, which play() uses too. */
+  context?: AudioContext;
+  /** Where sdk/capture-worklet.js is served from, when not beside this module (bundlers). */
+  workletUrl?: string | URL;
+}
+
+export interface Word {
+  text: string;
+  start: number;
+  end: number;
+}
+
+/** A piece of what was said. A higher `revision` replaces the segment of that `index`; a final one never changes. */
+export interface Segment {
+  /** 0, 1, 2, …; the next one is not shown before this one is final. */
+  index: number;
+  revision: number;
+  /** A final one may be empty: what had been shown was no speech. */
+  text: string;
+  /** Of an interim: the beginning of the text that is not expected to change. A hint. */
+  stable?: string;
+  /** Seconds from the first sample. */
+  start: number;
+  end: number;
+  isFinal: boolean;
+  words?: Word[];
+  /** From the server's having the last audio of this segment to its sending it. */
+  lagMs: number;
+  /** Once, where the model detects it. */
+  language?: string;
+}
+
+export interface SpeechEvent {
+  type: "started" | "stopped";
+  /** Seconds from the first sample. */
+  at: number;
+}
+
+/** Of a block of about 30 ms; 1 is full scale. */
+export interface Level {
+  rms: number;
+  peak: number;
+  /** Where the block ends, in seconds from the first sample. */
+  at: number;
+}
+
+/**
+ * waiting: nothing has come yet. open: audio comes. blocked: the browser runs no audio before a gesture on the page,
+ * so nothing is heard; it goes on with the next one. ended: all of it has come, or the stream is over.
+ */
+export type InputState = "waiting" | "open" | "blocked" | "ended";
+
+export interface TranscriptEvents {
+  /** When it arrives, not when the reader gets there. Ask for it with `events: true`. */
+  speech: SpeechEvent;
+  /** How loud it is: of a MediaStream, as it is captured. */
+  level: Level;
+  input: { state: InputState };
+}
+
+/**
+ * A stream of segments. What is captured and cannot be sent waits here, up to 30 s of it; then the stream is cancelled
+ * and throws StreamError `input_overflow`. Samples and files are not read ahead of the server at all.
+ */
+export interface TranscriptStream extends Stream<Segment> {
+  /** 0 until it is opened, where the source is a file: its header is read first. */
+  readonly id: number;
+  readonly input: InputState;
+  /** Audio that has come and is not sent yet. */
+  readonly bufferedMs: number;
+  readonly sentMs: number;
+  /** Of a file, once its header was read; null: not known. */
+  readonly durationMs: number | null;
+  /** Nothing more comes: what was said until now becomes final, then the stream completes. */
+  stopInput(): void;
+  on<K extends keyof TranscriptEvents>(
+    type: K,
+    listener: (event: TranscriptEvents[K]) => void,
+  ): () => void;
+}
+
+export interface FileParams extends TranscribeParams {
+  /**
+   * WAV (PCM of 8 to 32 bits, or float) is read slice by slice, anywhere. In a browser also whatever it can decode
+   * (mp3, m4a, webm, ogg, flac), which it does at once and in memory: some 230 MB per hour.
+   */
+  file: Blob | ArrayBuffer | Uint8Array;
+}
+
+export interface Transcript {
+  text: string;
+  /** The final ones that have a text. */
+  segments: Segment[];
+}
+
+export interface Transcribe {
+  live(request: LiveParams & StreamOptions): TranscriptStream;
+  /** The whole transcript; rejects when it is not whole, with the transcript so far in `error.partial`. */
+  file(request: FileParams & StreamOptions): Promise<Transcript>;
+}
+
 export type ConnectionState = "idle" | "connecting" | "open" | "reconnecting" | "closed";
 
 export interface StateEvent {
@@ -321,6 +471,7 @@ export interface Limits {
 export interface MethodInfo {
   models: string[];
   voices?: string[];
+  languages?: string[];
 }
 
 export interface Welcome {
@@ -344,6 +495,7 @@ export interface Plait {
   readonly welcome: Welcome | null;
   readonly llm: Llm;
   readonly tts: Tts;
+  readonly transcribe: Transcribe;
   /** Connects when necessary. */
   models(): Promise<ModelInfo[]>;
   on<K extends keyof ConnectionEvents>(
@@ -364,6 +516,7 @@ export function connect(url?: string | URL, options?: ConnectOptions): Plait;
 /** On a default connection, opened at first use, to the server the page came from. */
 export const llm: Llm;
 export const tts: Tts;
+export const transcribe: Transcribe;
 
 /** What a voice's name says. */
 export function describeVoice(id: string): Voice;
@@ -420,7 +573,7 @@ export class ResourceNotAvailableError extends PlaitError {
   static isInstance(value: unknown): value is ResourceNotAvailableError;
 }
 
-/** Codes of the client's own: connection_lost, connection_failed, connection_closed, protocol_error. */
+/** Codes of the client's own: connection_lost, connection_failed, connection_closed, protocol_error, input_overflow. */
 export class StreamError extends PlaitError {
   constructor(code: string, message: string, details?: ErrorDetails);
   static isInstance(value: unknown): value is StreamError;
@@ -443,6 +596,7 @@ export interface WebSocketLike {
   onclose: ((event: any) => void) | null;
   onerror: ((event: any) => void) | null;
   readonly readyState: number;
+  readonly bufferedAmount?: number;
   send(data: any): void;
   close(code?: number, reason?: string): void;
 }

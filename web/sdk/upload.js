@@ -1,41 +1,62 @@
 /**
- * Text that goes up while it is being written: reads a source no faster than the server's credit allows,
+ * What goes up while it comes into being: reads a source no faster than the server's credit and the socket allow,
  * says `end` after its last piece, and lets it go when the stream ends first, whichever way.
  * A source that fails is told to `fail`; its `return()` is called at most once, and never after its end.
- * Does not know streams or sockets: what to send goes to `send`.
+ * Does not know streams or sockets, text or audio: `pieces` cuts, `outlet` sends.
  */
+
+/** @import { Outlet, Pieces, Timer } from "./internal.d.ts" */
 
 import { InvalidRequestError } from "./errors.js";
 
-/** Far below the server's limit on a frame, also where JSON needs six bytes for one. */
-const MAX_PIECE_BYTES = 16_384;
-/** UTF-8 needs at most this many bytes for one UTF-16 unit. */
-const BYTES_PER_UNIT = 3;
+/** A WebSocket says nothing when it has room again; acks do, and where they are rare one looks as often as this. */
+const SOCKET_CHECK_MS = 20;
 
-/** @typedef {string | { content?: string | null }} Piece  a Stream<ChatDelta> can be spoken as it is */
-/** @typedef {AsyncIterator<Piece, unknown> | Iterator<Piece, unknown>} Source */
+/** @typedef {AsyncIterator<unknown, unknown> | Iterator<unknown, unknown>} Source */
 
-export class TextUpload {
+/** @template P what one message carries */
+export class Upload {
   #source;
+  #pieces;
   #out;
-  #encoder = new TextEncoder();
-  /** A high surrogate whose other half is in the next piece. */
-  #half = "";
   #sentBytes = 0;
   /** The server takes this many in all; null: it has not said. @type {number | null} */
   #creditBytes = null;
+  /** Nothing more is sent. */
   #over = false;
+  /** Nothing more is read, and what was read is still sent. */
+  #finished = false;
   #sourceOver = false;
-  /** @type {() => void} */
+  /** Ends the wait for room. @type {() => void} */
   #wake = () => {};
+  /** Ends the wait for the source. @type {() => void} */
+  #interrupt = () => {};
+  /** @type {Timer | null} */
+  #timer = null;
 
   /**
-   * @param {AsyncIterable<Piece> | Iterable<Piece> | ReadableStream<Piece>} text
-   * @param {{ send(text: string): void, end(): void, fail(reason: unknown): void }} out
+   * @param {Source} source
+   * @param {Pieces<P>} pieces
+   * @param {Outlet<P>} outlet
    */
-  constructor(text, out) {
-    this.#source = iteratorOver(text);
-    this.#out = out;
+  constructor(source, pieces, outlet) {
+    this.#source = source;
+    this.#pieces = pieces;
+    this.#out = outlet;
+  }
+
+  /** No room was granted yet. */
+  get waits() {
+    return this.#creditBytes === null;
+  }
+
+  get sentBytes() {
+    return this.#sentBytes;
+  }
+
+  /** Read from the source and not sent. */
+  get pendingBytes() {
+    return this.#pieces.bytes;
   }
 
   /**
@@ -50,9 +71,11 @@ export class TextUpload {
     else this.#wake();
   }
 
-  /** No room was granted yet. */
-  get waits() {
-    return this.#creditBytes === null;
+  /** Half-close: the source is let go, what was read of it goes up, then `end`. */
+  finish() {
+    this.#finished = true;
+    this.#letGo();
+    this.#interrupt();
   }
 
   /** The stream has ended: nothing more is sent, and the source is let go. */
@@ -60,6 +83,11 @@ export class TextUpload {
     if (this.#over) return;
     this.#over = true;
     this.#wake();
+    this.#letGo();
+    this.#interrupt();
+  }
+
+  #letGo() {
     if (this.#sourceOver) return;
     this.#sourceOver = true;
     // Nobody is left who could be told that a source did not like to be let go.
@@ -70,113 +98,106 @@ export class TextUpload {
 
   async #run() {
     try {
-      for (let piece = await this.#next(); piece !== null; piece = await this.#next()) {
-        await this.#send(piece);
-        if (this.#over) return;
+      for (let next = await this.#next(); next; next = await this.#next()) {
+        this.#pieces.put(next.value);
+        await this.#sendAll();
       }
-      await this.#send(this.#half && "\ufffd");
+      this.#pieces.flush();
+      await this.#sendAll();
       if (!this.#over) this.#out.end();
     } catch (reason) {
       if (!this.#over) this.#out.fail(reason);
     }
   }
 
-  /** @returns {Promise<string | null>} null: the source is at its end, or let go */
+  /** @returns {Promise<{ value: unknown } | null>} null: the source is at its end, or let go */
   async #next() {
-    if (this.#over) return null;
+    if (this.#over || this.#finished) return null;
     try {
-      const { value, done } = await this.#source.next();
+      const result = await this.#uninterrupted(this.#source.next());
+      if (result === null) return null;
+      const { value, done } = result;
       this.#sourceOver ||= done === true;
-      return done || this.#over ? null : this.#whole(textOf(value));
+      return done || this.#over ? null : { value };
     } catch (reason) {
-      // A source that threw is over; one that gave something else than text is not.
-      if (!(reason instanceof InvalidRequestError)) this.#sourceOver = true;
+      this.#sourceOver = true;
+      if (this.#finished) return null;
       throw reason;
     }
   }
 
   /**
-   * Joined to the half character before it, and without its own: JSON must not carry half a character.
-   *
-   * @param {string} piece
+   * @template R
+   * @param {R | Promise<R>} result
+   * @returns {Promise<R | null>} null: finish() or stop() came first; not a race with one promise that lives as
+   *   long as the stream, which would remember every loser
    */
-  #whole(piece) {
-    const text = this.#half + piece;
-    this.#half = /[\ud800-\udbff]$/.test(text) ? text.slice(-1) : "";
-    return this.#half ? text.slice(0, -1) : text;
+  #uninterrupted(result) {
+    return new Promise((resolve, reject) => {
+      this.#interrupt = () => resolve(null);
+      Promise.resolve(result).then(resolve, reject);
+    });
   }
 
-  /** @param {string} text */
-  async #send(text) {
-    let rest = text;
-    while (rest && !this.#over) {
-      const roomBytes = Math.min(MAX_PIECE_BYTES, (this.#creditBytes ?? 0) - this.#sentBytes);
-      const bytes = new Uint8Array(Math.min(roomBytes, rest.length * BYTES_PER_UNIT));
-      // Whole characters only; what is half becomes U+FFFD on the way.
-      const { read, written } = this.#encoder.encodeInto(rest, bytes);
-      if (read === 0) {
-        await this.#credit();
+  async #sendAll() {
+    while (this.#pieces.bytes > 0 && !this.#over) {
+      const roomBytes = Math.min(this.#out.maxBytes, (this.#creditBytes ?? 0) - this.#sentBytes);
+      const full = this.#out.full;
+      const cut = roomBytes > 0 && !full ? this.#pieces.cut(roomBytes) : null;
+      if (!cut) {
+        await this.#room(full);
         continue;
       }
-      this.#sentBytes += written;
-      this.#out.send(
-        new TextDecoder("utf-8", { ignoreBOM: true }).decode(bytes.subarray(0, written)),
-      );
-      rest = rest.slice(read);
+      this.#sentBytes += cut.bytes;
+      this.#out.send(cut.piece);
     }
   }
 
-  /** @returns {Promise<void>} until grant() or stop() */
-  #credit() {
+  /**
+   * @param {boolean} checks the socket is behind: look again, though nobody calls
+   * @returns {Promise<void>} until there may be room, or stop()
+   */
+  #room(checks) {
     return new Promise((resolve) => {
-      this.#wake = resolve;
+      this.#wake = () => {
+        this.#timer?.clear();
+        resolve();
+      };
+      if (checks) this.#timer = this.#out.after(SOCKET_CHECK_MS, this.#wake);
     });
   }
 }
 
 /**
- * @param {unknown} text
+ * @param {unknown} source
+ * @param {string} param its name
+ * @param {string} expected
  * @returns {Source}
+ * @throws {InvalidRequestError} when it cannot be iterated
  */
-function iteratorOver(text) {
-  if (typeof text === "object" && text !== null) {
-    if (Symbol.asyncIterator in text) {
-      return /** @type {AsyncIterable<Piece>} */ (text)[Symbol.asyncIterator]();
+export function iteratorOver(source, param, expected) {
+  if (typeof source === "object" && source !== null) {
+    if (Symbol.asyncIterator in source) {
+      return /** @type {AsyncIterable<unknown>} */ (source)[Symbol.asyncIterator]();
     }
-    if (Symbol.iterator in text) return /** @type {Iterable<Piece>} */ (text)[Symbol.iterator]();
-    if ("getReader" in text) return readerOf(/** @type {ReadableStream<Piece>} */ (text));
+    if (Symbol.iterator in source) {
+      return /** @type {Iterable<unknown>} */ (source)[Symbol.iterator]();
+    }
+    if ("getReader" in source) return readerOf(/** @type {ReadableStream<unknown>} */ (source));
   }
-  throw new InvalidRequestError(
-    "text must be a string, or an iterable of strings such as a chat stream",
-    { param: "text" },
-  );
+  throw new InvalidRequestError(`${param} must be ${expected}`, { param });
 }
 
 /**
  * Where streams cannot be iterated yet (Safari).
  *
- * @param {ReadableStream<Piece>} stream
+ * @param {ReadableStream<unknown>} stream
  * @returns {Source}
  */
 function readerOf(stream) {
   const reader = stream.getReader();
   return {
-    next: () => /** @type {Promise<IteratorResult<Piece, unknown>>} */ (reader.read()),
+    next: () => /** @type {Promise<IteratorResult<unknown, unknown>>} */ (reader.read()),
     return: async () => ({ done: true, value: await reader.cancel() }),
   };
-}
-
-/**
- * @param {unknown} piece
- * @returns {string}
- */
-function textOf(piece) {
-  if (typeof piece === "string") return piece;
-  if (typeof piece === "object" && piece !== null && "content" in piece) {
-    return typeof piece.content === "string" ? piece.content : "";
-  }
-  throw new InvalidRequestError(
-    `text gave something that is neither a string nor a chat delta (${typeof piece})`,
-    { param: "text" },
-  );
 }
