@@ -36,7 +36,7 @@ from plait.engines.base import (
 from plait.errors import EngineCrashed, GenerationFailed
 from plait.scheduling.scheduler import Scheduler
 from plait.sessions.session import SocketClosed
-from plait.wire.codec import decode_binary
+from plait.wire.codec import BinaryKind, decode_binary, encode_binary
 from plait.wire.messages import Format
 
 USAGE = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 0}
@@ -44,10 +44,15 @@ USAGE = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 0}
 
 SPEECH_USAGE = {"characters": 5, "audio_ms": 100}
 SPEECH_FORMAT = Format("pcm_s16le", 24000, 1)
+LISTENING_USAGE = {"audio_ms": 1200}
 
 
 def speech_info(slots: int = 2) -> EngineInfo:
     return EngineInfo("fake", "m", ["synthesize"], slots, 0, 0, 0, "freed", SPEECH_FORMAT)
+
+
+def listening_info(slots: int = 2) -> EngineInfo:
+    return EngineInfo("fake", "m", ["transcribe"], slots, 0, 0, 0, "freed")
 
 
 def info(slots: int = 2, budget_bytes: int = 1000) -> EngineInfo:
@@ -117,6 +122,14 @@ class PlayedEngine:
         silence = bytes(48 * milliseconds)
         self._emit(Item(job, silence, milliseconds, kind=1, flags=flags, aux=at * 24))
 
+    def segment(
+        self, job: int, index: int, revision: int, text: str = "", *, final: bool = False
+    ) -> None:
+        """100 ms of work for one more revision of a segment."""
+        segment = {"index": index, "revision": revision, "text": text, "is_final": final}
+        data = msgspec.json.encode({"segment": segment})
+        self._emit(Item(job, data, units=100, revises=index + 1))
+
     def consume(self, job: int, size_bytes: int) -> None:
         self._emit(Consumed(job, size_bytes))
 
@@ -129,6 +142,11 @@ class PlayedEngine:
         """All the text this job was fed, in order."""
         feeds = [c for c in self.sent if isinstance(c, Feed) and c.job == job]
         return "".join("".join(feed.texts or ()) for feed in feeds)
+
+    def fed_audio(self, job: int) -> bytes:
+        """All the audio this job was fed, in order."""
+        feeds = [c for c in self.sent if isinstance(c, Feed) and c.job == job]
+        return b"".join(feed.audio or b"" for feed in feeds)
 
     def finish(self, job: int) -> None:
         self._emit(Finished(job, "stop", dict(self.finished_usage)))
@@ -202,6 +220,15 @@ class MemorySocket:
         params = ({} if text is None else {"text": text}) | fields.pop("params", {})
         self.say({"type": "open", "id": id, "method": "synthesize", "params": params} | fields)
 
+    def transcribe(self, id: int, **fields: Any) -> None:
+        """Open a transcription of 16 kHz mono PCM16; `params` are merged in."""
+        params = {"sample_rate": 16_000} | fields.pop("params", {})
+        self.say({"type": "open", "id": id, "method": "transcribe", "params": params} | fields)
+
+    def hear(self, id: int, audio: bytes, flags: int = 0) -> None:
+        """Send it as one `audio_in` frame."""
+        self.say(encode_binary(BinaryKind.AUDIO_IN, flags, id, 0, 0, audio))
+
     def feed(self, id: int, text: str) -> None:
         self.say({"type": "input", "id": id, "text": text})
 
@@ -221,6 +248,10 @@ class MemorySocket:
 
     def of(self, id: int) -> list[dict[str, Any]]:
         return [message for message in self.received if message.get("id") == id]
+
+    def segments(self, id: int) -> list[dict[str, Any]]:
+        items = [message["data"] for message in self.of(id) if message["type"] == "item"]
+        return [data["segment"] for data in items if "segment" in data]
 
     def types(self, id: int) -> list[str]:
         return [message["type"] for message in self.of(id)]

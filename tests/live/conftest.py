@@ -29,6 +29,20 @@ def shared_speech_server() -> Iterator[LiveServer]:
         yield running
 
 
+@pytest.fixture(scope="package")
+def shared_listening_server() -> Iterator[LiveServer]:
+    with live_server(transcribe="scripted", max_streams=64) as running:
+        yield running
+
+
+@pytest.fixture
+def listening_server(shared_listening_server: LiveServer) -> Iterator[LiveServer]:
+    """A server that chats and transcribes by script, idle before and after."""
+    shared_listening_server.wait_idle()
+    yield shared_listening_server
+    shared_listening_server.wait_idle()
+
+
 @pytest.fixture
 def speech_server(shared_speech_server: LiveServer) -> Iterator[LiveServer]:
     """A server that chats and speaks by script, idle before and after."""

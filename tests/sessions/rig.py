@@ -14,7 +14,15 @@ from plait.scheduling.scheduler import Scheduler, SchedulerPolicy
 from plait.sessions.session import Session, SessionPolicy
 from plait.sessions.stream import StreamPolicy
 from plait.wire.messages import Limits
-from tests.fakes import SPEECH_USAGE, MemorySocket, PlayedEngine, info, speech_info
+from tests.fakes import (
+    LISTENING_USAGE,
+    SPEECH_USAGE,
+    MemorySocket,
+    PlayedEngine,
+    info,
+    listening_info,
+    speech_info,
+)
 from tests.virtual_time import settle
 
 LIMITS = Limits(
@@ -29,6 +37,9 @@ LIMITS = Limits(
 
 VOICES = ("af_heart", "bf_emma")
 LANGUAGES = ("en-us", "en-gb")
+HEARD_LANGUAGES = ("en", "de")
+INFOS = {"synthesize": speech_info, "transcribe": listening_info}
+USAGES = {"synthesize": SPEECH_USAGE, "transcribe": LISTENING_USAGE}
 
 
 @dataclass
@@ -46,14 +57,19 @@ class Rig:
     async def connect(self) -> MemorySocket:
         socket = MemorySocket()
         name = f"s{len(self.sessions)}"
-        speaks = self.method == "synthesize"
-        offer = Offer(self.scheduler, VOICES, LANGUAGES) if speaks else Offer(self.scheduler)
-        models = Models({self.method: {"m": offer}})
+        models = Models({self.method: {"m": self._offer()}})
         session = Session(name, socket, models, self.metrics, self.policy)
         self.sessions.append(session)
         self.tasks.create_task(session.run())
         await settle()
         return socket
+
+    def _offer(self) -> Offer:
+        if self.method == "synthesize":
+            return Offer(self.scheduler, VOICES, LANGUAGES)
+        return Offer(
+            self.scheduler, languages=HEARD_LANGUAGES if self.method == "transcribe" else ()
+        )
 
     def gauge(self, name: str, **labels: str) -> float:
         value = self.metrics.registry.get_sample_value(name, labels)
@@ -84,10 +100,10 @@ async def rig(
     scheduler = Scheduler("m", metrics, policy, loop.time, method)
     engine = PlayedEngine(scheduler, loop.time)
     scheduler.engine = engine
-    if method == "synthesize":
+    if method in USAGES:
         engine.reserve_bytes = 0
-        engine.usage = engine.finished_usage = dict(SPEECH_USAGE)
-    engine_info = info(slots, budget_bytes) if method == "chat" else speech_info(slots)
+        engine.usage = engine.finished_usage = dict(USAGES[method])
+    engine_info = info(slots, budget_bytes) if method == "chat" else INFOS[method](slots)
     if ready:
         scheduler.on_ready(engine_info)
     sockets: list[MemorySocket] = []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import msgspec
+from hypothesis import given, settings, strategies as st
 
 from plait.engines.base import Item
 from plait.sessions.outbox import AUDIO, MAX_CONTROL_FRAMES, TEXT, VECTORS, Outbox, StreamQueue
@@ -135,3 +136,83 @@ def test_too_many_unread_control_frames_are_an_overflow_not_a_growing_queue() ->
     for _ in range(MAX_CONTROL_FRAMES + 1):
         box.send_control("pong")
     assert signals.overflows == 1
+
+
+def revision(number: int, text: bytes) -> Item:
+    return Item(0, b'"%s"' % text, revises=number)
+
+
+def taken_texts(box: Outbox) -> list[str]:
+    texts = []
+    while (taken := box.take_nowait()) is not None:
+        texts.append(msgspec.json.decode(taken[0])["data"])
+    return texts
+
+
+def test_a_revision_takes_the_place_of_the_one_that_waits() -> None:
+    box, _ = outbox()
+    stream = queue(1)
+    for item in (revision(1, b"hel"), text(1), revision(1, b"hello"), revision(2, b"so")):
+        box.send_item(stream, item)
+    assert (len(stream.items), stream.queued_bytes) == (3, 7 + 3 + 4)
+    assert taken_texts(box) == ["hello", "x", "so"]
+    assert (stream.seq, stream.queued_bytes) == (3, 0)
+
+
+def test_a_revision_of_what_has_left_is_an_item_of_its_own() -> None:
+    box, _ = outbox()
+    stream = queue(1)
+    box.send_item(stream, revision(1, b"hel"))
+    assert taken_texts(box) == ["hel"]
+    box.send_item(stream, revision(1, b"hello"))
+    assert taken_texts(box) == ["hello"]
+    assert stream.seq == 2
+
+
+def test_streams_do_not_revise_each_other_and_plain_items_nothing() -> None:
+    box, _ = outbox()
+    one, two = queue(1), queue(2)
+    for stream in (one, two):
+        box.send_item(stream, revision(1, b"a"))
+        box.send_item(stream, text())
+        box.send_item(stream, text())
+    assert taken_ids(box) == [1, 2, 1, 2, 1, 2]
+
+
+def test_a_purge_forgets_what_could_be_revised() -> None:
+    box, _ = outbox()
+    stream = queue(1)
+    box.send_item(stream, revision(1, b"a"))
+    box.close(stream)
+    assert (len(stream.items), stream.revisable, stream.queued_bytes) == (0, {}, 0)
+
+
+@settings(max_examples=200, deadline=None)
+@given(st.lists(st.sampled_from(["revise", "final", "plain", "take", "ack"]), max_size=60))
+def test_a_slow_reader_gets_every_final_once_and_the_newest_of_what_waits(
+    steps: list[str],
+) -> None:
+    box, _ = outbox()
+    stream = queue(1, window=2)
+    index = newest = 0
+    waiting: list[tuple[int, int]] = []  # what must wait, as (segment, revision)
+    for step in steps:
+        if step in ("revise", "final"):
+            newest += 1
+            box.send_item(stream, Item(0, b'"%d %d"' % (index, newest), revises=index + 1))
+            waiting = [w for w in waiting if w[0] != index] + [(index, newest)]
+            index += step == "final"
+        elif step == "plain":
+            box.send_item(stream, text(3))
+        elif step == "ack":
+            stream.credit.receive_ack(stream.seq)
+            box.wake(stream)
+        elif (taken := box.take_nowait()) is not None:
+            data = msgspec.json.decode(taken[0])["data"]
+            if data != "xxx":
+                assert waiting.pop(0) == tuple(map(int, data.split()))
+        assert [p.item.data for p in stream.items if p.item.revises] == [
+            b'"%d %d"' % pair for pair in waiting
+        ]
+        assert stream.queued_bytes == sum(len(p.item.data) for p in stream.items)
+        assert len(stream.revisable) == len(waiting)

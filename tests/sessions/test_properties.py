@@ -13,8 +13,8 @@ from typing import Any
 
 from hypothesis import HealthCheck, given, settings, strategies as st
 
-from tests.fakes import MemorySocket, info, speech_info
-from tests.sessions.rig import Rig, rig
+from tests.fakes import MemorySocket, info
+from tests.sessions.rig import INFOS, Rig, rig
 from tests.virtual_time import run_virtually, settle
 
 TERMINALS = {"done", "cancelled", "error"}
@@ -59,7 +59,8 @@ class World:
 async def _open(world: World, a: int, b: int) -> None:
     peer = world.peers[a % 2]
     fields: dict[str, Any] = {"deadline_ms": 150} if b == 7 else {}
-    opening = peer.open if world.rig.method == "chat" else peer.speak
+    openings = {"chat": peer.open, "synthesize": peer.speak, "transcribe": peer.transcribe}
+    opening = openings[world.rig.method]
     opening(world.next_id, window=WINDOWS[b % 4], **fields)
     world.opened[world.next_id] = peer
     world.next_id += 1
@@ -74,7 +75,11 @@ async def _cancel(world: World, a: int, b: int) -> None:
 async def _feed(world: World, a: int, b: int) -> None:
     if world.opened:
         id = max(1, world.next_id - 1 - b)
-        world.opened[id].feed(id, "x" * (1, 50, 20_000, 0, 3, 60_000)[a])
+        size = (1, 50, 20_000, 0, 3, 60_000)[a]
+        if world.rig.method == "transcribe":
+            world.opened[id].hear(id, bytes(4 * size))
+        else:
+            world.opened[id].feed(id, "x" * size)
         if (job := world.job(a)) is not None:
             world.rig.engine.consume(job, 50)
 
@@ -103,6 +108,10 @@ async def _items(world: World, a: int, b: int) -> None:
         if world.rig.method == "chat":
             engine.items(job, b)
             return
+        if world.rig.method == "transcribe":
+            for i in range(b):
+                engine.segment(job, i // 2, i, final=bool(i % 2))
+            return
         engine.mark(job, "One two. ", 0.0, 0.2)
         for i in range(b):
             engine.audio(job, 20, at=20 * i)
@@ -124,7 +133,7 @@ async def _release(world: World, a: int, b: int) -> None:
 
 async def _crash(world: World, a: int, b: int) -> None:
     world.rig.engine.crash()
-    world.rig.scheduler.on_ready(info() if world.rig.method == "chat" else speech_info())
+    world.rig.scheduler.on_ready(INFOS.get(world.rig.method, info)())
 
 
 async def _tick(world: World, a: int, b: int) -> None:
@@ -211,7 +220,7 @@ async def play(script: list[Step], method: str) -> None:
         r.assert_nothing_held()
 
 
-@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
-@given(steps, st.sampled_from(["chat", "synthesize"]))
+@settings(max_examples=240, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(steps, st.sampled_from(["chat", "synthesize", "transcribe"]))
 def test_no_life_of_streams_leaks_anything_or_ends_twice(script: list[Step], method: str) -> None:
     run_virtually(lambda: play(script, method))

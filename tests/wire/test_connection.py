@@ -188,6 +188,15 @@ def test_audio_flows_to_a_transcription_without_a_copy() -> None:
     assert bytes(event.payload) == b"\1\2\3\4"
 
 
+@pytest.mark.parametrize("size", [0, 1, 3, 1601, (1 << 18) - 16])
+def test_an_audio_frame_may_have_any_length_and_what_its_header_says_is_ignored(size: int) -> None:
+    connection = connection_with(open_method(1, "transcribe", sample_rate=16000))
+    frame = encode_binary(BinaryKind.AUDIO_IN, 0xFFFF, 1, 7, 9, bytes(size))
+    [event] = connection.receive_binary(frame, NOW)
+    assert isinstance(event, AudioReceived)
+    assert len(event.payload) == size
+
+
 @pytest.mark.parametrize(
     ("method", "frame", "expected"),
     [
