@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from plait.config import Config
 from plait.engines.base import LoadSpec
+from plait.models.whisper.languages import languages_of
 
 if TYPE_CHECKING:
     from plait.models.store import InstalledModel
@@ -66,8 +67,6 @@ def transcribe_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
 
     Slots 0 leave it to the worker how many streams its cores can follow.
     """
-    from plait.models.whisper.languages import languages_of
-
     weights, options = "", {}
     if model is not None:
         path = model.form("whisper")
