@@ -1,9 +1,9 @@
 /**
- * How a chat's or a speech's state reads: what it waits for, how it ended, and what its last stops took. Says
- * nothing but what the server's terminal or its counters said. Pure; knows no DOM.
+ * How the state of a chat, a speech or a listening reads: what it waits for, how it ended, and what its last stops
+ * took. Says nothing but what the server's terminal or its counters said. Pure; knows no DOM.
  *
- * @typedef {object} Run  what a chat and a speech have in common
- * @property {"speech"} [kind]  absent: a chat
+ * @typedef {object} Run  what they have in common
+ * @property {"speech" | "listening"} [kind]  absent: a chat
  * @property {string} state
  * @property {{ queue: Progress | null, started: unknown } | null} stream
  * @property {number} items
@@ -53,6 +53,15 @@ const WORDS = {
     over: ["silent", "all of it had been computed"],
     lost: "The connection was lost in mid-sentence. What had arrived was spoken and can be saved; Speak asks again.",
   },
+  listening: {
+    reading: "Listening…",
+    preparing: "Preparing to listen",
+    waste: (/** @type {Wasted} */ { audioMs }) =>
+      audioMs === undefined ? [] : [`${formatMs(audioMs)} of audio wasted`],
+    released: "slot released",
+    over: ["it had just finished", "nothing was left to stop"],
+    lost: "The connection was lost while listening. The text so far is kept and can be saved.",
+  },
 };
 
 /** @param {Run} run */
@@ -85,6 +94,7 @@ export function endingOf(chat) {
   if (chat.trouble) return { tone: "bad", mark: "alert", parts: [troubleText(chat, chat.trouble)] };
   if (chat.receipt) return receiptOf(chat, chat.receipt);
   if (chat.kind === "speech") return { tone: "plain", mark: "check", parts: spokenParts(chat) };
+  if (chat.kind === "listening") return { tone: "plain", mark: "check", parts: heardParts(chat) };
   const seconds = chat.endedAt === null ? "" : ` in ${formatMs(chat.endedAt - chat.sentAt)}`;
   const why = chat.finishReason === "length" ? ["reached its token limit"] : [];
   return { tone: "plain", mark: "check", parts: [`done${seconds}`, ...why] };
@@ -98,6 +108,12 @@ function spokenParts({ usage, timing }) {
   const computedMs = computingMs(timing);
   const computed = computedMs === null ? [] : [`computed in ${formatMs(computedMs)}`];
   return [`spoke ${formatMs(audioMs)}`, ...computed];
+}
+
+/** How long it was, and whether there was anything to write down. @param {Run} listening */
+function heardParts({ usage, items }) {
+  const heard = usage?.audioMs === undefined ? "done" : `heard ${formatMs(usage.audioMs)}`;
+  return [heard, items === 0 ? "nobody spoke" : "all of it is final"];
 }
 
 /** The time it held a slot and was not at rest for its listener. @param {Timing | null | undefined} timing */

@@ -46,6 +46,16 @@ export function formatClock(epochMs) {
   return `${two(date.getHours())}:${two(date.getMinutes())}:${two(date.getSeconds())}.${ms}`;
 }
 
+/** A place in audio: 1:02, or 1:02.5; hours only where there are some. @param {number} seconds @param {0 | 1} [digits] */
+export function formatTime(seconds, digits = 0) {
+  const tenths = Math.floor(seconds * 10 + 1e-6);
+  const whole = Math.floor(tenths / 10);
+  const two = (/** @type {number} */ n) => String(n).padStart(2, "0");
+  const [hours, minutes] = [Math.floor(whole / 3600), Math.floor(whole / 60) % 60];
+  const front = hours > 0 ? `${hours}:${two(minutes)}` : String(minutes);
+  return `${front}:${two(whole % 60)}${digits ? `.${tenths % 10}` : ""}`;
+}
+
 /**
  * Stable per id, and far from its neighbours': the golden angle. Cards, wire rows and slots share it.
  * @param {number} id

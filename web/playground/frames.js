@@ -11,6 +11,7 @@
  * @property {number} bytes
  * @property {unknown} message  the JSON message, or null for a binary frame
  * @property {BinaryHeader | null} header
+ * @property {number} count  how many frames it stands for, of audio going up or its acknowledgements; else 1
  *
  * @typedef {{ kind: number, flags: number, id: number, seq: number, aux: number }} BinaryHeader
  */
@@ -22,6 +23,10 @@ const MAX_FRAMES = 4000;
 const MAX_BYTES = 8 * 1024 * 1024;
 /** Binary frames by kind. */
 const KINDS = [undefined, "audio_out", "audio_in", "rows"];
+const HEADER_BYTES = 16;
+/** Audio goes up, and is acknowledged, many times a second: with nothing else of its stream between, that is two rows a second. */
+const RUN_MS = 1000;
+const RUNNING = new Set(["audio_in", "input_ack"]);
 const SECRET = /^(resume_)?token$/;
 
 export class FrameLog {
@@ -31,6 +36,8 @@ export class FrameLog {
   #shown = [];
   #bytes = 0;
   #next = 1;
+  /** Of each stream that sends audio, the rows it may go on in. @type {Map<number, Frame[]>} */
+  #runs = new Map();
   /** @type {number | "connection" | null} */
   #stream = null;
   #text = "";
@@ -54,10 +61,12 @@ export class FrameLog {
       this.missed += 1;
       return;
     }
+    if (this.#continues(event)) return;
     const frame = toFrame(event, this.#next);
     this.#next += 1;
+    this.#noteRun(frame);
     this.#frames.push(frame);
-    this.#bytes += frame.bytes;
+    this.#bytes += cost(frame);
     if (frame.streamId !== null) this.streams.add(frame.streamId);
     if (this.#matches(frame)) this.#shown.push(frame);
     if (this.#frames.length > MAX_FRAMES || this.#bytes > MAX_BYTES) this.#forgetOldest();
@@ -74,6 +83,7 @@ export class FrameLog {
     this.#frames = [];
     this.#shown = [];
     this.#bytes = 0;
+    this.#runs.clear();
     this.missed = 0;
     this.streams.clear();
   }
@@ -88,10 +98,35 @@ export class FrameLog {
       .join("\n");
   }
 
+  /** Whether it belongs to a row that is there. @param {import("../sdk/types.d.ts").FrameEvent} event */
+  #continues(event) {
+    const type = typeOf(event);
+    const runs = event.streamId === null ? undefined : this.#runs.get(event.streamId);
+    const run = RUNNING.has(type) ? runs?.find((frame) => frame.type === type) : undefined;
+    if (!run || performance.timeOrigin + event.time - run.at > RUN_MS) return false;
+    run.count += 1;
+    run.bytes += event.bytes;
+    run.message = event.message ?? null; // acknowledgements count up: the newest says it all
+    return true;
+  }
+
+  /** @param {Frame} frame */
+  #noteRun(frame) {
+    const { streamId, type } = frame;
+    if (streamId === null) return;
+    const others = (this.#runs.get(streamId) ?? []).filter((run) => run.type !== type);
+    if (RUNNING.has(type)) this.#runs.set(streamId, [...others, frame]);
+    else this.#runs.delete(streamId);
+  }
+
   /** A tenth at once, so that the shown list is not rebuilt for every frame. */
   #forgetOldest() {
     const drop = Math.ceil(this.#frames.length / 10);
-    for (const frame of this.#frames.splice(0, drop)) this.#bytes -= frame.bytes;
+    for (const frame of this.#frames.splice(0, drop)) {
+      this.#bytes -= cost(frame);
+      if (frame.streamId !== null && this.#runs.get(frame.streamId)?.includes(frame))
+        this.#runs.delete(frame.streamId);
+    }
     const first = this.#frames[0]?.n ?? this.#next;
     this.#shown = this.#shown.filter((frame) => frame.n >= first);
     this.streams = new Set(
@@ -109,39 +144,55 @@ export class FrameLog {
 
 /** @param {import("../sdk/types.d.ts").FrameEvent} event @param {number} n @returns {Frame} */
 function toFrame(event, n) {
-  const { direction, type, streamId, bytes } = event;
-  const at = performance.timeOrigin + event.time;
-  const kind = event.header && KINDS[event.header.kind];
+  const { direction, streamId, bytes } = event;
   return {
     n,
-    at,
+    at: performance.timeOrigin + event.time,
     direction,
-    type: kind ?? type,
+    type: typeOf(event),
     streamId,
     bytes,
     message: event.message ?? null,
     header: event.header ?? null,
+    count: 1,
   };
+}
+
+/** @param {import("../sdk/types.d.ts").FrameEvent} event */
+function typeOf({ header, type }) {
+  return (header && KINDS[header.kind]) ?? type;
+}
+
+/** What keeping it takes: of a binary frame only the header is kept, of several the newest. @param {Frame} frame */
+function cost({ header, bytes, count }) {
+  return header ? HEADER_BYTES : bytes / count;
 }
 
 /** @param {Frame} frame */
 function oneLine(frame) {
   return frame.header
-    ? `${frame.type} ${JSON.stringify(frame.header)}`
-    : JSON.stringify(frame.message, hideSecrets);
+    ? `${frame.type}${timesOf(frame)} ${JSON.stringify(frame.header)}`
+    : `${JSON.stringify(frame.message, hideSecrets)}${timesOf(frame)}`;
+}
+
+/** @param {Frame} frame */
+export function timesOf({ count }) {
+  return count > 1 ? ` ×${count}` : "";
 }
 
 /**
  * A few words of what a frame says, for its row: text of an item, cause or proof of an ending.
  * @param {Frame} frame
  */
-export function preview({ message }) {
+export function preview(frame) {
+  const { message } = frame;
+  if (RUNNING.has(frame.type)) return timesOf(frame).trim();
   const { type, data, by, released, stop_ms, code, error, n, text, texts } = /** @type {any} */ (
     message ?? {}
   );
   if (type === "item") {
-    const said = data?.content ?? data?.mark?.text;
-    return typeof said === "string" ? JSON.stringify(said) : "";
+    const said = data?.content ?? data?.mark?.text ?? data?.segment?.text;
+    return typeof said === "string" ? JSON.stringify(said) : String(data?.event ?? "");
   }
   if (type === "input") return JSON.stringify(text ?? texts ?? "");
   if (type === "cancelled")
@@ -167,7 +218,10 @@ export function describe(frame) {
     `stream   ${id}`,
     `seq      ${seq}`,
     `aux      ${aux}`,
-    `payload  ${frame.bytes - 16} bytes`,
+    `payload  ${frame.bytes - HEADER_BYTES * frame.count} bytes`,
+    ...(frame.count > 1
+      ? [`frames   ${frame.count}, with nothing of this stream between them`]
+      : []),
   ].join("\n");
 }
 

@@ -10,6 +10,7 @@ export function installKeys(app) {
   document.addEventListener("keydown", (event) => {
     if (event.defaultPrevented || document.querySelector("dialog[open]")) return;
     if (event.key === "Escape") stopByKey(app, event);
+    else if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) app.pressPanel();
     else if (!isTyping(event.target) && !event.ctrlKey && !event.metaKey && !event.altKey)
       plainKey(app, event, help);
   });
@@ -21,9 +22,10 @@ export function installKeys(app) {
  * it before it comes here; a drawer over the panel goes before an answer does.
  * @param {App} app @param {KeyboardEvent} event
  */
-function stopByKey({ chats, speeches, store, wire }, event) {
+function stopByKey({ chats, speeches, listenings, store, wire }, event) {
   if (event.shiftKey) {
     speeches.stopAll();
+    listenings.stopAll();
     chats.stopAll();
     return;
   }
@@ -31,10 +33,14 @@ function stopByKey({ chats, speeches, store, wire }, event) {
     wire.toggle(false);
     return;
   }
-  const speech = speeches.focused();
-  const chat = chats.focused();
-  if (speech && (store.state.panel === "speak" || !chat)) speeches.stop(speech);
-  else if (chat) chats.stop(chat);
+  listenings.stopAsking();
+  const stops = [
+    { panel: "speak", run: speeches.focused(), by: speeches },
+    { panel: "listen", run: listenings.focused(), by: listenings },
+    { panel: "chat", run: chats.focused(), by: chats },
+  ].filter(({ run }) => run !== null);
+  const meant = stops.find(({ panel }) => panel === store.state.panel) ?? stops.at(-1);
+  meant?.by.stop(/** @type {any} */ (meant.run));
 }
 
 /** @param {App} app @param {KeyboardEvent} event @param {HTMLDialogElement} help */
@@ -58,8 +64,8 @@ function isTyping(target) {
 /** @param {App} app */
 function createHelp(app) {
   const keys = [
-    ["Ctrl ↵", "Send, speak"],
-    ["Esc", "Close what is open here, else stop what is spoken or the focused answer"],
+    ["Ctrl ↵", "Send, speak, record and done"],
+    ["Esc", "Close what is open here, else stop what is spoken, heard or the focused answer"],
     ["Shift Esc", "Stop all"],
     ...app.panels.map(({ label }, index) => [String(index + 1), `Show ${label}`]),
     ["/", "Write"],

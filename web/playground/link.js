@@ -82,13 +82,20 @@ export class Link {
   #noticeWelcome(welcome) {
     const { state } = this.#store;
     Object.assign(state.connection, { wasOpen: true, leavingAt: null, detail: "" });
-    const models = welcome.methods?.chat?.models ?? [];
-    state.models = models.map((model) =>
-      String(typeof model === "object" && model ? Reflect.get(model, "id") : model),
-    );
-    const { synthesize } = welcome.methods ?? {};
+    const { chat, synthesize, transcribe } = welcome.methods ?? {};
+    state.models = namesOf(chat?.models);
+    state.hearing = transcribe
+      ? { models: namesOf(transcribe.models), languages: transcribe.languages ?? [] }
+      : null;
     state.voices = synthesize ? (synthesize.voices ?? []) : null;
   }
+}
+
+/** @param {unknown[]} [models]  names, or objects with one */
+function namesOf(models = []) {
+  return models.map((model) =>
+    String(typeof model === "object" && model ? Reflect.get(model, "id") : model),
+  );
 }
 
 /**

@@ -4,6 +4,7 @@
  *
  * @typedef {object} PanelView
  * @property {() => void} [focus]  where typing starts
+ * @property {() => void} [press]  what Ctrl+Enter does where nothing has the focus
  *
  * @typedef {object} Panel
  * @property {string} name
@@ -15,11 +16,13 @@
  * @property {Store} store
  * @property {Chats} chats
  * @property {Speeches} speeches
+ * @property {Listenings} listenings
  * @property {WireDrawer} wire
  * @property {Panel[]} panels
  * @property {(panel: Panel) => void} addPanel
  * @property {(name: string) => void} showPanel
  * @property {() => void} focusPanel
+ * @property {() => void} pressPanel
  */
 
 import { createBanner } from "./banner.js";
@@ -28,8 +31,10 @@ import { h } from "./dom.js";
 import { FrameLog } from "./frames.js";
 import { installKeys } from "./keys.js";
 import { Link } from "./link.js";
+import { Listenings } from "./listenings.js";
 import { MetricsReader } from "./metrics.js";
 import { register as registerChat } from "./panels/chat.js";
+import { register as registerListen } from "./panels/listen.js";
 import { register as registerMonitor } from "./panels/monitor.js";
 import { register as registerSpeak } from "./panels/speak.js";
 import { createRail } from "./rail.js";
@@ -70,6 +75,11 @@ const store = new Store({
   preview: null,
   spokenAnswer: null,
   speechStops: [],
+  hearing: null,
+  asking: null,
+  microphoneTrouble: null,
+  listening: null,
+  listeningStops: [],
   sample: null,
   history: [],
   panel: "chat",
@@ -89,6 +99,12 @@ const speeches = new Speeches(
   announce,
   () => metrics.readSoon(),
 );
+const listenings = new Listenings(
+  store,
+  () => link.client(),
+  announce,
+  () => metrics.readSoon(),
+);
 const link = new Link(
   store,
   boot.tokenRequired,
@@ -100,6 +116,7 @@ const link = new Link(
       queueMicrotask(() => {
         chats.noticeFrame(Number(frame.streamId));
         speeches.noticeFrame(Number(frame.streamId));
+        listenings.noticeFrame(Number(frame.streamId));
       });
   },
   askToken,
@@ -114,11 +131,13 @@ const app = {
   store,
   chats,
   speeches,
+  listenings,
   wire: new WireDrawer(store, log, byId("wire")),
   panels: [],
   addPanel: (panel) => app.panels.push(panel),
   showPanel,
   focusPanel: () => mounted.get(store.state.panel)?.view.focus?.(),
+  pressPanel: () => mounted.get(store.state.panel)?.view.press?.(),
 };
 
 /** Panels are made when first shown and kept: a stream goes on while another panel is looked at. @param {string} name */
@@ -133,14 +152,16 @@ function showPanel(name) {
   if (app.wire.overlays) app.wire.toggle(false, false);
   for (const [other, { root }] of mounted) root.hidden = other !== name;
   store.state.panel = name;
-  store.changed("panel", "chats", "speech", "metrics");
+  store.changed("panel", "chats", "speech", "listening", "metrics");
 }
 
 store.subscribe(["metrics"], () => {
   chats.noticeSample();
   speeches.noticeSample();
+  listenings.noticeSample();
 });
 registerChat(app);
+registerListen(app);
 registerSpeak(app);
 registerMonitor(app);
 createBanner(store, centre);

@@ -14,8 +14,8 @@
  * @property {number} kvBytes
  * @property {string} kvKind  "reusable": preallocated and free for the next stream; "freed": returned
  * @property {number} wastedTokens
- * @property {number} audioSeconds  of speech computed since start
- * @property {number} wastedAudioSeconds
+ * @property {Record<string, number>} audioSeconds  by model: of speech computed, or listened to, since start
+ * @property {Record<string, number>} wastedAudioSeconds
  * @property {Mean} lag  seconds the event loop ran late
  * @property {number} connections
  * @property {number} busySeconds
@@ -60,12 +60,16 @@ export function readSample(text, at) {
     sum: sum(`${name}_sum`),
     count: sum(`${name}_count`),
   });
-  /** @type {Record<string, number>} */
-  const outcomes = {};
-  for (const { labels, value } of families.get("plait_streams_total") ?? []) {
-    const outcome = labels.outcome ?? "other";
-    outcomes[outcome] = (outcomes[outcome] ?? 0) + value;
-  }
+  /** @returns {Record<string, number>} */
+  const by = (/** @type {string} */ label, /** @type {string} */ name) => {
+    /** @type {Record<string, number>} */
+    const sums = {};
+    for (const { labels, value } of families.get(name) ?? []) {
+      const key = labels[label] ?? "other";
+      sums[key] = (sums[key] ?? 0) + value;
+    }
+    return sums;
+  };
   return {
     at,
     active: sum("plait_streams_active"),
@@ -75,15 +79,15 @@ export function readSample(text, at) {
     kvBytes: sum("plait_kv_bytes"),
     kvKind: families.get("plait_kv_info")?.[0]?.labels.kind ?? "",
     wastedTokens: sum("plait_wasted_tokens_total"),
-    audioSeconds: sum("plait_audio_seconds_total"),
-    wastedAudioSeconds: sum("plait_wasted_audio_seconds_total"),
+    audioSeconds: by("model", "plait_audio_seconds_total"),
+    wastedAudioSeconds: by("model", "plait_wasted_audio_seconds_total"),
     lag: pair("plait_loop_lag_seconds"),
     connections: sum("plait_connections"),
     busySeconds: sum("plait_engine_busy_seconds_total"),
     deadSeconds: sum("plait_engine_dead_seconds_total"),
     release: pair("plait_cancel_release_seconds"),
     wait: pair("plait_queue_wait_seconds"),
-    outcomes,
+    outcomes: by("outcome", "plait_streams_total"),
   };
 }
 

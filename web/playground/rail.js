@@ -6,9 +6,9 @@ import { h, icon, setIcon, setText } from "./dom.js";
 
 /** In the order the button goes through them; the icon shows the one in force. */
 const THEMES = /** @type {const} */ ([
-  ["system", "system", "Auto theme"],
-  ["light", "sun", "Light theme"],
-  ["dark", "moon", "Dark theme"],
+  ["system", "system", "Auto"],
+  ["light", "sun", "Light"],
+  ["dark", "moon", "Dark"],
 ]);
 const THEME_KEY = "plait.theme"; // theme.js reads it before the first paint
 
@@ -63,11 +63,13 @@ function createThemeButton() {
     );
   const button = railButton("system", "Theme", () => change(), "Theme");
   button.dataset.testid = "theme";
+  const word = document.createTextNode("");
+  button.lastElementChild?.replaceChildren(word, h("span", { class: "wide-only" }, " theme"));
   const show = () => {
     const [name, mark, label] = THEMES[current()] ?? THEMES[0];
     setIcon(/** @type {Element} */ (button.firstElementChild), mark);
-    setText(/** @type {Element} */ (button.lastElementChild), label);
-    button.title = name === "system" ? `${label}: as the system` : label;
+    setText(word, label);
+    button.title = name === "system" ? "Auto theme: as the system" : `${label} theme`;
     button.setAttribute("aria-label", button.title);
   };
   const change = () => {

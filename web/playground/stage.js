@@ -7,7 +7,7 @@
 import { wavOf } from "../sdk/index.js";
 import { h, icon, setIcon, setText, unbroken } from "./dom.js";
 import { computingMs, endingOf, waitingText } from "./ending.js";
-import { formatMs, streamHue } from "./format.js";
+import { formatMs, formatTime, streamHue } from "./format.js";
 import { Reading } from "./reading.js";
 import { isSpeaking } from "./speeches.js";
 import { Waveform } from "./waveform.js";
@@ -244,8 +244,8 @@ export class Stage {
   /** @param {Speech} speech @param {number} heard  seconds */
   #renderFigures(speech, heard) {
     const { firstAt, sentAt, peaks, timing, usage, playback } = speech;
-    setText(this.heard, clock(heard));
-    setText(this.length, peaks.seconds > 0 ? ` / ${clock(peaks.seconds)}` : "");
+    setText(this.heard, formatTime(heard, 1));
+    setText(this.length, peaks.seconds > 0 ? ` / ${formatTime(peaks.seconds, 1)}` : "");
     this.first.hidden = firstAt === null;
     setText(this.firstTime, firstAt === null ? "" : formatMs(firstAt - sentAt));
     const computedMs = computingMs(timing);
@@ -272,11 +272,4 @@ function spanOf({ state, peaks, ask }) {
   const characters = typeof ask.text === "string" ? ask.text.length : 0;
   const guess = characters / CHARACTERS_PER_SECOND / (ask.speed ?? 1);
   return Math.max(SHORTEST_SECONDS, guess, peaks.seconds * 1.1);
-}
-
-/** 0:04.2 @param {number} seconds */
-function clock(seconds) {
-  const tenths = Math.floor(seconds * 10);
-  const minutes = Math.floor(tenths / 600);
-  return `${minutes}:${String(Math.floor(tenths / 10) % 60).padStart(2, "0")}.${tenths % 10}`;
 }

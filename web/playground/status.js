@@ -11,6 +11,8 @@ const CONNECTION_TEXT = {
   reconnecting: "Reconnecting",
   closed: "Disconnected",
 };
+/** States in which a stream has a slot, as far as this page knows. */
+const HOLDING = new Set(["streaming", "finishing", "stopping"]);
 /** More squares than this say less than the number does. */
 const MAX_SQUARES = 32;
 
@@ -62,7 +64,9 @@ export class StatusBar {
       item("loop lag", this.lag, "How late the server's event loop runs", "optional last"),
     );
     store.subscribe(["connection"], () => this.#renderConnection());
-    store.subscribe(["metrics", "chats", "speech", "connection"], () => this.#renderCounters());
+    store.subscribe(["metrics", "chats", "speech", "listening", "connection"], () =>
+      this.#renderCounters(),
+    );
     this.#renderConnection();
     this.#renderCounters();
   }
@@ -101,11 +105,11 @@ export class StatusBar {
       this.slots.append(square);
     }
     while (this.#squares.length > squares) this.#squares.pop()?.remove();
-    const { chats, speech, preview, spokenAnswer } = this.#store.state;
-    const runs = [...chats, speech, preview?.speech, spokenAnswer?.speech].filter(
+    const { chats, speech, preview, spokenAnswer, listening } = this.#store.state;
+    const runs = [...chats, listening, speech, preview?.speech, spokenAnswer?.speech].filter(
       (run) => run != null,
     );
-    const mine = runs.filter(({ state }) => state === "streaming" || state === "stopping");
+    const mine = runs.filter(({ state }) => HOLDING.has(state));
     for (const [index, square] of this.#squares.entries()) {
       square.classList.toggle("used", index < used);
       const stream = mine[index]?.stream;

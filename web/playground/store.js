@@ -2,11 +2,12 @@
  * The page's one state and when it is drawn: whoever changes a part says so, and each part's
  * subscribers run at most once per animation frame. Knows neither the DOM nor the protocol.
  *
- * @typedef {"connection" | "chats" | "text" | "speech" | "audio" | "wire" | "metrics" | "panel"} Topic
+ * @typedef {"connection" | "chats" | "text" | "speech" | "audio" | "listening" | "heard" | "wire" | "metrics" | "panel"} Topic
  *
  * @typedef {import("./chats.js").Chat} Chat
  * @typedef {import("./metrics.js").Sample} Sample
  * @typedef {import("./speeches.js").Speech} Speech
+ * @typedef {import("./listenings.js").Listening} Listening
  *
  * @typedef {object} ConnectionState
  * @property {import("../sdk/types.d.ts").ConnectionState} state
@@ -27,6 +28,11 @@
  * @property {{ voice: string, speech: Speech } | null} preview  the last voice that said its name
  * @property {{ key: number, speech: Speech } | null} spokenAnswer  the chat whose answer was spoken last
  * @property {(number | "late")[]} speechStops  as `stops`
+ * @property {{ models: string[], languages: string[] } | null} hearing  what the server listens with; null: it does not
+ * @property {object | null} asking  the browser is asking for the microphone
+ * @property {{ code: string, message: string } | null} microphoneTrouble  why the last Record had none
+ * @property {Listening | null} listening  the Listen panel's, running or over
+ * @property {(number | "late")[]} listeningStops  as `stops`
  * @property {Sample | null} sample  newest reading of /metrics
  * @property {Sample[]} history  the last two minutes of readings
  * @property {string} panel

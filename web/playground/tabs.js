@@ -12,7 +12,7 @@ export class Tabs {
   #changed;
 
   /**
-   * @param {"chat" | "speak"} panel
+   * @param {"chat" | "listen" | "speak"} panel
    * @param {{ name: string, label: string, content: (Node | string)[] }} view
    * @param {(code: boolean) => void} changed
    */
@@ -28,7 +28,7 @@ export class Tabs {
       {
         class: "tabs",
         role: "tablist",
-        "aria-label": `${panel === "chat" ? "Chat" : "Speak"} views`,
+        "aria-label": `${panel.charAt(0).toUpperCase()}${panel.slice(1)} views`,
         onkeydown: (/** @type {KeyboardEvent} */ event) => this.#move(event),
       },
       ...this.#tabs,

@@ -16,6 +16,7 @@ export function rowHeight() {
 export class WireRow {
   /** @type {Frame | null} */
   frame = null;
+  #count = 0;
 
   /** @param {number} n @param {(frame: Frame) => void} onSelect */
   constructor(n, onSelect) {
@@ -51,8 +52,9 @@ export class WireRow {
     this.element.setAttribute("aria-selected", String(frame === selected));
     this.element.setAttribute("aria-posinset", String(index + 1));
     this.element.setAttribute("aria-setsize", String(total));
-    if (frame === this.frame) return;
+    if (frame === this.frame && frame.count === this.#count) return;
     this.frame = frame;
+    this.#count = frame.count;
     this.element.dataset.direction = frame.direction;
     this.element.dataset.type = frame.type;
     this.arrow.setAttribute("class", `icon arrow-${frame.direction}`);

@@ -5,7 +5,7 @@
 
 import { copyButton, h, iconButton, setIcon, setText } from "./dom.js";
 import { plural } from "./format.js";
-import { describe } from "./frames.js";
+import { describe, timesOf } from "./frames.js";
 import { inkJson } from "./ink.js";
 import { rowHeight, WireRow } from "./wire-row.js";
 
@@ -255,7 +255,7 @@ export class WireDrawer {
       const title = h(
         "h3",
         {},
-        `${chosen.direction === "in" ? "Received" : "Sent"} ${chosen.type}`,
+        `${chosen.direction === "in" ? "Received" : "Sent"} ${chosen.type}${timesOf(chosen)}`,
       );
       const tools = h(
         "div",

@@ -93,3 +93,79 @@ test("a row previews an item's text and how a stream ended", () => {
   assert.equal(said({ type: "rejected", error: { code: "queue_full" } }), "queue_full");
   assert.equal(said({ type: "accepted" }), "");
 });
+
+/** @param {object} [fields] */
+function audio(fields) {
+  const header = { kind: 2, flags: 0, id: 3, seq: 0, aux: 0 };
+  const binary = { direction: "out", type: "binary", message: undefined, header, bytes: 116 };
+  return frame({ ...binary, streamId: 3, ...fields });
+}
+
+test("audio going up with nothing of its stream between is one row, for a second", () => {
+  const log = new FrameLog();
+  for (let n = 0; n < 100; n += 1) {
+    log.add(audio({ time: n * 20 }));
+    log.add(frame());
+  }
+  const rows = log.shown.filter(({ type }) => type === "audio_in");
+  assert.deepEqual(
+    rows.map(({ count, bytes }) => [count, bytes]),
+    [
+      [51, 51 * 116],
+      [49, 49 * 116],
+    ],
+  );
+  assert.equal(preview(rows[0]), "×51");
+  assert.match(describe(rows[0]), /payload {2}5100 bytes\nframes {3}51/);
+});
+
+test("its acknowledgements are a row of their own, with the newest in it", () => {
+  const log = new FrameLog();
+  const ack = (/** @type {number} */ bytes) =>
+    frame({ streamId: 3, type: "input_ack", message: { type: "input_ack", id: 3, bytes } });
+  for (let n = 1; n <= 3; n += 1) {
+    log.add(audio());
+    log.add(ack(100 * n));
+  }
+  log.add(frame({ streamId: 3 }));
+  log.add(audio());
+  assert.deepEqual(
+    log.shown.map(({ type, count }) => [type, count]),
+    [
+      ["audio_in", 3],
+      ["input_ack", 3],
+      ["item", 1],
+      ["audio_in", 1],
+    ],
+  );
+  assert.match(log.asText(), /"bytes":300} ×3$/m);
+});
+
+test("another stream's audio, or a cleared log, begins another row", () => {
+  const log = new FrameLog();
+  log.add(audio());
+  log.clear();
+  log.add(audio());
+  log.add(audio({ streamId: 5 }));
+  assert.deepEqual(
+    log.shown.map(({ count }) => count),
+    [1, 1],
+  );
+});
+
+test("a row that was forgotten is not gone on in", () => {
+  const log = new FrameLog();
+  log.add(audio());
+  for (let n = 0; n < 5000; n += 1) log.add(frame());
+  log.add(audio());
+  assert.equal(log.shown.at(-1)?.type, "audio_in");
+  assert.equal(log.shown.at(-1)?.count, 1);
+});
+
+test("a segment's text and an event are seen in their row", () => {
+  const item = (/** @type {object} */ data) => frame({ message: { type: "item", data } });
+  const log = new FrameLog();
+  log.add(item({ segment: { index: 0, text: "Ask not" } }));
+  log.add(item({ event: "speech_started", at: 1 }));
+  assert.deepEqual(log.shown.map(preview), ['"Ask not"', "speech_started"]);
+});

@@ -157,6 +157,8 @@ class MonitorPanel {
 
   /** @param {Sample} sample @param {boolean} fresh */
   #renderTotals(sample, fresh) {
+    const { hearing, voices } = this.#store.state;
+    const ears = new Set(hearing?.models);
     /** @type {[string, string][]} */
     const facts = [
       ...OUTCOMES.flatMap(([outcome, label]) =>
@@ -166,8 +168,8 @@ class MonitorPanel {
       ),
       ["Engine time", formatMs(sample.busySeconds * 1000)],
       ["Engine time after a stop", formatMs(sample.deadSeconds * 1000)],
-      ["Speech computed", formatMs(sample.audioSeconds * 1000)],
-      ["Speech computed after a stop", formatMs(sample.wastedAudioSeconds * 1000)],
+      ...audioFacts("Listened to", hearing !== null, sample, (model) => ears.has(model)),
+      ...audioFacts("Speech computed", voices !== null, sample, (model) => !ears.has(model)),
       ["Connections now", formatCount(sample.connections)],
     ];
     if (this.totals.children.length !== facts.length) {
@@ -182,6 +184,21 @@ class MonitorPanel {
       setText(/** @type {Node} */ (entry.lastChild), fresh ? text : "–");
     }
   }
+}
+
+/**
+ * Audio of one direction, where the server has it.
+ * @param {string} label @param {boolean} offered @param {Sample} sample @param {(model: string) => boolean} mine
+ * @returns {[string, string][]}
+ */
+function audioFacts(label, offered, { audioSeconds, wastedAudioSeconds }, mine) {
+  if (!offered) return [];
+  const sum = (/** @type {Record<string, number>} */ seconds) =>
+    Object.entries(seconds).reduce((total, [model, more]) => total + (mine(model) ? more : 0), 0);
+  return [
+    [label, formatMs(sum(audioSeconds) * 1000)],
+    [`${label} after a stop`, formatMs(sum(wastedAudioSeconds) * 1000)],
+  ];
 }
 
 /** @param {Tile} tile */

@@ -1,0 +1,400 @@
+/**
+ * What this page listens to: a microphone, a file, or its own voice, one at a time. State only; panels draw it.
+ * Everything goes through the public SDK, and a receipt holds only what the server's terminal said. A microphone
+ * is open no longer than it is listened to.
+ *
+ * @typedef {"pending" | "streaming" | "finishing" | "stopping" | "completed" | "cancelled" | "errored"} ListeningState
+ *   finishing: no more is said; what was heard becomes final
+ *
+ * @typedef {{ kind: "microphone" } | { kind: "file", file: File } | { kind: "voice", text: string }} Source
+ *
+ * @typedef {object} Options
+ * @property {string} [device]  "" the default one
+ * @property {string} [language]  "" detect it
+ *
+ * @typedef {object} Listening
+ * @property {"listening"} kind
+ * @property {Source} source
+ * @property {Options} options
+ * @property {ListeningState} state
+ * @property {import("../sdk/types.d.ts").TranscriptStream | null} stream
+ * @property {MediaStream | null} media  while the microphone is open
+ * @property {import("./transcript.js").Transcript} transcript
+ * @property {import("./levels.js").Levels} levels
+ * @property {import("./levels.js").Talk} talk
+ * @property {number} beforeSeconds  audio of the recordings this one goes on from
+ * @property {string} note  what a person should know of the source; "" nothing
+ * @property {number} items
+ * @property {number} sentAt
+ * @property {number | null} heardAt  when its first sample was spoken
+ * @property {number | null} firstMs  from the beginning of speech (of a file: from sending) to its first words
+ * @property {number | null} lagMs  of the newest segment
+ * @property {number | null} endedAt
+ * @property {import("../sdk/types.d.ts").Usage | null} usage
+ * @property {import("../sdk/types.d.ts").Timing | null} timing
+ * @property {string | null} finishReason
+ * @property {import("../sdk/types.d.ts").Cancel | null} receipt
+ * @property {boolean} slotBack  a release that was late is over: the server's gauges show it
+ * @property {import("./chats.js").Trouble | null} trouble
+ */
+
+import { showsSlotBack, stopTimeOf } from "./ending.js";
+import { plural } from "./format.js";
+import { Levels, Talk } from "./levels.js";
+import { closeMicrophone, openMicrophone } from "./microphone.js";
+import { Transcript } from "./transcript.js";
+
+const MAX_STOPS = 20;
+/** What every voice has. */
+const VOICE_RATE = 24_000;
+const LOST = new Set(["connection_lost", "connection_failed", "connection_closed"]);
+const DEVICE_LOST =
+  "The microphone is gone. All it heard is kept; plug it in again, or choose another, and record on.";
+
+/** @param {Listening | null} listening */
+export function isListening(listening) {
+  const running = ["pending", "streaming", "finishing", "stopping"];
+  return listening !== null && running.includes(listening.state);
+}
+
+/** It may still be told something. @param {Listening | null} listening */
+export function isOpen(listening) {
+  return listening !== null && ["pending", "streaming"].includes(listening.state);
+}
+
+export class Listenings {
+  #store;
+  #client;
+  #announce;
+  #onEdge;
+  #microphone;
+
+  /**
+   * @param {import("./store.js").Store} store
+   * @param {() => import("../sdk/types.d.ts").Plait} client
+   * @param {(text: string) => void} announce
+   * @param {() => void} onEdge  a stream started or ended: counters are worth reading now
+   * @param {{ open: typeof openMicrophone, close: typeof closeMicrophone }} microphone
+   */
+  constructor(
+    store,
+    client,
+    announce,
+    onEdge,
+    microphone = { open: openMicrophone, close: closeMicrophone },
+  ) {
+    this.#store = store;
+    this.#client = client;
+    this.#announce = announce;
+    this.#onEdge = onEdge;
+    this.#microphone = microphone;
+  }
+
+  /**
+   * From the microphone, once the browser gives it. What was shown before stays until then.
+   * @param {Options} options @param {Listening | null} before  to go on from
+   */
+  async record(options, before = null) {
+    const { state } = this.#store;
+    if (state.asking || isListening(state.listening)) return;
+    const asking = {};
+    state.asking = asking;
+    state.microphoneTrouble = null;
+    this.#store.changed("listening");
+    try {
+      const media = await this.#microphone.open(options.device ?? "");
+      // Thought better of it in the meantime.
+      if (state.asking !== asking) this.#microphone.close(media);
+      else this.#start(blankListening({ kind: "microphone" }, options, before), media);
+    } catch (error) {
+      if (state.asking === asking) this.#refused(error);
+    }
+    if (state.asking === asking) state.asking = null;
+    this.#store.changed("listening");
+  }
+
+  /** @param {File} file @param {Options} options */
+  transcribe(file, options) {
+    if (!this.#ready()) return;
+    this.#start(blankListening({ kind: "file", file }, options), file);
+  }
+
+  /** The server speaks, and listens to itself while it does. @param {string} text @param {Options} options */
+  overhear(text, options) {
+    if (!this.#ready()) return;
+    const listening = blankListening({ kind: "voice", text }, options);
+    const speech = this.#client().tts.synthesize({ text });
+    this.#start(listening, samplesOf(speech), VOICE_RATE);
+  }
+
+  /** The same file from its beginning; a recording goes on where it ended. @param {Options} options */
+  again(options) {
+    const { listening } = this.#store.state;
+    if (!listening) return;
+    const { source } = listening;
+    if (source.kind === "microphone") void this.record(options, listening);
+    else if (source.kind === "file") this.transcribe(source.file, options);
+    else this.overhear(source.text, options);
+  }
+
+  /** No more is said: all that was heard becomes final. */
+  finish() {
+    const { listening } = this.#store.state;
+    if (!listening || !isOpen(listening)) return;
+    listening.state = "finishing";
+    this.#store.changed("listening");
+    listening.stream?.stopInput(); // the microphone closes once the last of it has come
+  }
+
+  /** Freezes the text in this tick; the receipt comes with the terminal. @param {Listening | null} listening */
+  stop(listening) {
+    this.stopAsking();
+    if (!listening?.stream || !isListening(listening) || listening.state === "stopping") return;
+    listening.state = "stopping";
+    this.#store.changed("listening", "heard");
+    listening.stream.cancel().then((receipt) => this.#stopped(listening, receipt));
+    this.#closeMicrophone(listening);
+    this.#store.flush();
+  }
+
+  /** The browser may still show its question; what it answers is not wanted any more. */
+  stopAsking() {
+    const { state } = this.#store;
+    if (!state.asking) return;
+    state.asking = null;
+    this.#store.changed("listening");
+  }
+
+  /** What Esc means. */
+  focused() {
+    const { listening } = this.#store.state;
+    return listening && isListening(listening) && listening.state !== "stopping" ? listening : null;
+  }
+
+  stopAll() {
+    this.stop(this.#store.state.listening);
+  }
+
+  /** A frame of this stream arrived; its state may have moved. @param {number} id */
+  noticeFrame(id) {
+    const { listening } = this.#store.state;
+    if (listening?.stream?.id !== id) return;
+    const pending = listening.state === "pending";
+    if (pending && listening.stream.state === "streaming") this.#began(listening);
+    else this.#store.changed(pending ? "listening" : "heard");
+  }
+
+  /** New figures of the server: they may show that a late release is over. */
+  noticeSample() {
+    const { listening, sample } = this.#store.state;
+    if (!listening || !sample || listening.slotBack || !showsSlotBack(listening, sample)) return;
+    listening.slotBack = true;
+    this.#store.changed("listening");
+  }
+
+  #ready() {
+    this.stopAsking();
+    return !isListening(this.#store.state.listening);
+  }
+
+  /**
+   * @param {Listening} listening
+   * @param {import("../sdk/types.d.ts").LiveParams["source"]} source
+   * @param {number} [sampleRate]  of samples that do not say it themselves
+   */
+  #start(listening, source, sampleRate) {
+    const { state } = this.#store;
+    state.listening = listening;
+    state.microphoneTrouble = null;
+    this.#store.changed("listening", "heard");
+    try {
+      if (listening.source.kind === "microphone") this.#watch(listening, source);
+      const stream = this.#client().transcribe.live({
+        source,
+        words: true,
+        events: true,
+        ...(sampleRate && { sampleRate }),
+        ...(listening.options.language && { language: listening.options.language }),
+      });
+      listening.stream = stream;
+      stream.on("level", (level) => this.#heardSound(listening, level));
+      stream.on("speech", (event) => this.#heardSpeech(listening, event));
+      stream.on("input", () => this.#inputMoved(listening));
+      void this.#read(listening, stream);
+    } catch (error) {
+      this.#failed(listening, error);
+    }
+  }
+
+  /** Its tracks end by themselves only when the device goes. @param {Listening} listening @param {any} media */
+  #watch(listening, media) {
+    listening.media = media;
+    for (const track of media.getAudioTracks()) {
+      track.addEventListener("ended", () => {
+        if (!isOpen(listening)) return;
+        listening.note = DEVICE_LOST;
+        this.finish();
+      });
+    }
+  }
+
+  /**
+   * @param {Listening} listening
+   * @param {import("../sdk/types.d.ts").TranscriptStream} stream
+   */
+  async #read(listening, stream) {
+    // Once stopped, the word is with stop().
+    const mine = () => isListening(listening) && listening.state !== "stopping";
+    try {
+      for await (const segment of stream) if (mine()) this.#received(listening, segment);
+      const end = await stream.done;
+      if (mine()) this.#completed(listening, end);
+    } catch (error) {
+      const end = await stream.done;
+      if (!mine()) return;
+      listening.usage = end.usage;
+      if (end.state === "cancelled") this.#stopped(listening, end);
+      else this.#failed(listening, error);
+    }
+  }
+
+  /** @param {Listening} listening */
+  #began(listening) {
+    listening.state = "streaming";
+    this.#store.changed("listening");
+    const recording = listening.source.kind === "microphone";
+    this.#announce(recording ? "Recording." : "Transcribing.");
+    this.#onEdge();
+  }
+
+  /** @param {Listening} listening @param {{ peak: number, at: number }} level */
+  #heardSound(listening, { peak, at }) {
+    listening.heardAt ??= performance.now() - at * 1000;
+    listening.levels.push(peak, listening.beforeSeconds + at);
+    this.#store.changed("heard");
+  }
+
+  /** @param {Listening} listening @param {import("../sdk/types.d.ts").SpeechEvent} event */
+  #heardSpeech(listening, { type, at }) {
+    if (type === "started") listening.talk.begin(listening.beforeSeconds + at);
+    else listening.talk.end(listening.beforeSeconds + at);
+    this.#store.changed("heard");
+  }
+
+  /** @param {Listening} listening */
+  #inputMoved(listening) {
+    if (listening.stream?.input === "ended") this.#closeMicrophone(listening);
+    this.#store.changed("listening");
+  }
+
+  /** @param {Listening} listening @param {import("../sdk/types.d.ts").Segment} segment */
+  #received(listening, segment) {
+    if (listening.state === "pending") this.#began(listening);
+    listening.items += 1;
+    listening.lagMs = segment.lagMs ?? null;
+    if (segment.text !== "") listening.firstMs ??= firstMs(listening, segment);
+    listening.transcript.take(segment);
+    this.#store.changed("heard");
+  }
+
+  /** @param {Listening} listening @param {import("../sdk/types.d.ts").End} end */
+  #completed(listening, end) {
+    listening.usage = end.usage;
+    listening.timing = end.timing;
+    if (end.state === "completed") listening.finishReason = end.finishReason ?? null;
+    this.#ended(listening, "completed");
+    this.#announce(`Finished: ${plural(listening.transcript.spoken.length, "segment")}.`);
+  }
+
+  /** @param {Listening} listening @param {import("../sdk/types.d.ts").Cancel} receipt */
+  #stopped(listening, receipt) {
+    listening.usage = receipt.usage ?? listening.usage;
+    listening.receipt = receipt;
+    this.#ended(listening, "cancelled");
+    const { listeningStops } = this.#store.state;
+    const stop = stopTimeOf(listening);
+    if (stop !== null) listeningStops.push(stop);
+    if (listeningStops.length > MAX_STOPS) listeningStops.shift();
+    const took = receipt.stopMs === null ? "" : ` in ${Math.round(receipt.stopMs)} milliseconds`;
+    this.#announce(`Listening stopped${took}.`);
+  }
+
+  /** @param {unknown} error  a MicrophoneTrouble */
+  #refused(error) {
+    const { state } = this.#store;
+    const { code = "internal", message = String(error) } = /** @type {any} */ (error);
+    state.microphoneTrouble = { code, message };
+  }
+
+  /** @param {Listening} listening @param {any} error  a PlaitError, or what the browser threw */
+  #failed(listening, error) {
+    const code = String(error?.code ?? "internal");
+    listening.trouble = { code, message: String(error?.message ?? error), lost: LOST.has(code) };
+    this.#ended(listening, "errored");
+    this.#announce(`Listening failed: ${listening.trouble.message}`);
+  }
+
+  /** @param {Listening} listening @param {ListeningState} state */
+  #ended(listening, state) {
+    listening.state = state;
+    listening.endedAt = performance.now();
+    listening.talk.end(listening.levels.seconds);
+    this.#closeMicrophone(listening);
+    this.#store.changed("listening", "heard");
+    this.#onEdge();
+  }
+
+  /** @param {Listening} listening */
+  #closeMicrophone(listening) {
+    this.#microphone.close(listening.media);
+    listening.media = null;
+  }
+}
+
+/** @param {import("../sdk/types.d.ts").SpeechStream} speech */
+async function* samplesOf(speech) {
+  for await (const { samples, sampleRate } of speech) {
+    if (sampleRate !== VOICE_RATE) throw new Error(`The voice has ${sampleRate} samples a second.`);
+    if (samples.length > 0) yield samples;
+  }
+}
+
+/**
+ * Of speech: from its first sound to its words on the page. A file is not spoken now: from asking.
+ * @param {Listening} listening @param {import("../sdk/types.d.ts").Segment} segment
+ */
+function firstMs({ source, heardAt, sentAt }, { start }) {
+  const began = source.kind === "microphone" && heardAt !== null ? heardAt + start * 1000 : sentAt;
+  return Math.max(0, performance.now() - began);
+}
+
+/** @param {Source} source @param {Options} options @param {Listening | null} [before] @returns {Listening} */
+function blankListening(source, options, before) {
+  const beforeSeconds = before?.levels.seconds ?? 0;
+  before?.transcript.resume(beforeSeconds);
+  return {
+    kind: "listening",
+    source,
+    options,
+    state: "pending",
+    stream: null,
+    media: null,
+    transcript: before?.transcript ?? new Transcript(),
+    levels: before?.levels ?? new Levels(),
+    talk: before?.talk ?? new Talk(),
+    beforeSeconds,
+    note: "",
+    items: 0,
+    sentAt: performance.now(),
+    heardAt: null,
+    firstMs: null,
+    lagMs: null,
+    endedAt: null,
+    usage: null,
+    timing: null,
+    finishReason: null,
+    receipt: null,
+    slotBack: false,
+    trouble: null,
+  };
+}

@@ -1,0 +1,195 @@
+/** Listen: speech becomes text that is revised while it is spoken, settles when it is certain, and stops at once. */
+
+import { Sparkline } from "../charts.js";
+import { h, icon, setText } from "../dom.js";
+import { stopsText } from "../ending.js";
+import { ListeningCard } from "../listening-card.js";
+import { isListening } from "../listenings.js";
+import { createRecorder } from "../recorder.js";
+import { Tabs } from "../tabs.js";
+
+/** @import { App } from "../main.js" */
+
+const OWN_VOICE =
+  "The words appear while they are spoken. First they are a guess, in lighter ink. When the sentence is over they settle, and never change again.";
+
+/** @param {App} app */
+export function register(app) {
+  app.addPanel({
+    name: "listen",
+    label: "Listen",
+    icon: "listen",
+    mount: (root) => new ListenPanel(app, root),
+  });
+}
+
+class ListenPanel {
+  #app;
+
+  /** @param {App} app @param {HTMLElement} root */
+  constructor(app, root) {
+    this.#app = app;
+    const { store, listenings } = app;
+    this.recorder = createRecorder(app, (file) => this.#transcribe(file));
+    this.card = new ListeningCard(listenings, () => {
+      listenings.again(this.recorder.read());
+      store.flush();
+    });
+    this.empty = this.#createEmpty();
+    this.absent = createAbsent();
+    this.sparkline = new Sparkline(20);
+    this.stopText = h("span");
+    this.stops = h(
+      "p",
+      {
+        class: "stops",
+        title:
+          "The last 20 stops of running transcriptions, from the server reading the cancel to confirmed release; late: not confirmed within 100 ms",
+      },
+      this.sparkline.element,
+      this.stopText,
+    );
+    this.tabs = new Tabs(
+      "listen",
+      {
+        name: "transcript",
+        label: "Transcript",
+        content: [this.absent, this.empty, this.card.element],
+      },
+      () => this.#render(),
+    );
+    this.drop = h("p", { class: "drop", hidden: true }, "Drop it: it is transcribed at once");
+    root.append(
+      h(
+        "header",
+        { class: "panel-head" },
+        h("h1", {}, "Listen"),
+        this.tabs.list,
+        h("span", { class: "spacer" }),
+        this.stops,
+      ),
+      this.tabs.pane,
+      this.tabs.codePane,
+      this.recorder.element,
+      this.drop,
+    );
+    this.#acceptDrops(root);
+    store.subscribe(["listening", "connection"], () => this.#render());
+    store.subscribe(["heard"], () => this.card.drawSoon());
+    store.subscribe(["panel"], () => this.card.drawSoon());
+    this.#render();
+  }
+
+  focus() {
+    this.recorder.focus();
+  }
+
+  press() {
+    this.tabs.show(false);
+    this.recorder.press();
+  }
+
+  /** @param {File} file */
+  #transcribe(file) {
+    this.tabs.show(false);
+    this.#app.listenings.transcribe(file, this.recorder.read());
+    this.#app.store.flush();
+  }
+
+  /** Anywhere on the panel. @param {HTMLElement} root */
+  #acceptDrops(root) {
+    const busy = () => isListening(this.#app.store.state.listening) || this.#absent();
+    root.addEventListener("dragover", (event) => {
+      if (!event.dataTransfer?.types.includes("Files")) return;
+      event.preventDefault();
+      event.dataTransfer.dropEffect = busy() ? "none" : "copy";
+      this.drop.hidden = busy();
+    });
+    root.addEventListener("dragleave", (event) => {
+      if (!root.contains(/** @type {Node | null} */ (event.relatedTarget))) this.drop.hidden = true;
+    });
+    root.addEventListener("drop", (event) => {
+      event.preventDefault();
+      this.drop.hidden = true;
+      const [file] = event.dataTransfer?.files ?? [];
+      if (file && !busy()) this.#transcribe(file);
+    });
+  }
+
+  #createEmpty() {
+    this.voice = h(
+      "button",
+      {
+        type: "button",
+        class: "example",
+        "data-testid": "own-voice",
+        onclick: () => {
+          this.#app.listenings.overhear(OWN_VOICE, this.recorder.read());
+          this.#app.store.flush();
+        },
+      },
+      "Let it listen to its own voice",
+    );
+    return h(
+      "section",
+      { class: "empty" },
+      h("h2", {}, "Speak, and read along"),
+      h(
+        "p",
+        {},
+        "Press Record: words appear while you say them, in lighter ink until they are certain. Done lets it finish. Stop ends it in the middle of a word, and the receipt says how long the model took to let go.",
+      ),
+      h(
+        "div",
+        { class: "drop-zone", "data-testid": "drop-zone" },
+        icon("file"),
+        h("p", {}, "Drop an audio file anywhere on this panel, or"),
+        h(
+          "button",
+          { type: "button", class: "button small", onclick: () => this.recorder.choose() },
+          "Choose a file",
+        ),
+      ),
+      this.voice,
+    );
+  }
+
+  #absent() {
+    const { hearing, connection } = this.#app.store.state;
+    return connection.wasOpen && hearing === null;
+  }
+
+  #render() {
+    const { listening, listeningStops, voices } = this.#app.store.state;
+    const absent = this.#absent();
+    this.absent.hidden = !absent;
+    this.empty.hidden = absent || listening !== null;
+    if (this.voice) this.voice.hidden = voices === null;
+    this.recorder.element.hidden = absent || this.tabs.showsCode;
+    if (listening?.state === "stopping") this.card.freeze();
+    this.card.render(absent ? null : listening);
+    this.stops.hidden = listeningStops.length === 0;
+    this.sparkline.update(listeningStops);
+    setText(this.stopText, stopsText(listeningStops));
+  }
+}
+
+/** When the server offers no transcription: why, and what to do. */
+function createAbsent() {
+  return h(
+    "section",
+    { class: "empty", "data-testid": "no-listening", hidden: true },
+    h("h2", {}, "This server does not listen yet"),
+    h(
+      "p",
+      {},
+      "It started without a transcription model. Stop it, install the model (about 80 MB, once), and start it again:",
+    ),
+    h("pre", { class: "commands" }, "plait models pull whisper-tiny.en\nplait serve"),
+    h(
+      "p",
+      { class: "hint" },
+      "plait doctor says what is missing. In a checkout, make serve does all of it.",
+    ),
+  );
+}
