@@ -7,7 +7,7 @@ import pytest
 from plait.bench import speak_report
 from plait.bench.sentences import WORDS, sentence
 from plait.bench.speak_stock import StockSpeech
-from plait.bench.speaking import Beside, Cancels, Level, Spoken, starvation
+from plait.bench.speaking import Beside, Level, Spoken, starvation
 
 
 def spoken(first_ms: float, starved_seconds: float = 0.0, words: int = 20) -> Spoken:
@@ -44,12 +44,6 @@ def test_late_slow_and_starving_speech_misses_each_of_them() -> None:
     targets = speak_report.level_targets([level(150, 250, 400, factor=0.6, starved=0.05)])
 
     assert [target.met for target in targets] == [False] * 4
-
-
-def test_unconfirmed_cancels_do_not_pass_for_quick_ones() -> None:
-    quick, late = Cancels(4, [10.0], [12.0], [0]), Cancels(4, [10.0], [12.0, 110.0], [0], late=1)
-
-    assert [speak_report.cancel_targets(c)[0].met for c in (quick, late)] == [True, False]
 
 
 def test_a_stock_package_four_times_later_meets_the_target_and_a_quicker_one_does_not() -> None:

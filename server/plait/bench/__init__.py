@@ -1,5 +1,5 @@
-"""`plait bench`: what a stop costs, and what the wire costs, measured on this machine.
+"""`plait bench`: what stops, the wire, speech and transcription cost, measured on this machine.
 
-Both commands start a server of their own and speak to it through the Python client, as an app
+The commands start a server of their own and speak to it through the Python client, as an app
 would. Does NOT know: how the gateway works inside; it reads terminals, `/metrics` and CPU times.
 """

@@ -39,11 +39,17 @@ class Clip:
 
     @property
     def seconds(self) -> float:
-        return len(self.pcm) / self.bytes_per_second
+        return len(self.pcm) / self.bytes_per_sample / self.sample_rate
 
     @property
-    def bytes_per_second(self) -> int:
-        return SAMPLE_BYTES * self.channels * self.sample_rate
+    def bytes_per_sample(self) -> int:
+        """Of one moment in all channels."""
+        return SAMPLE_BYTES * self.channels
+
+    def beginning(self, seconds: float) -> Clip:
+        """Its samples alone: what is said in them is not known."""
+        size_bytes = round(seconds * self.sample_rate) * self.bytes_per_sample
+        return Clip(self.name, self.pcm[:size_bytes], self.sample_rate, self.channels, "")
 
 
 def shipped_clip(name: str) -> Clip:

@@ -28,6 +28,7 @@ LIBRARIES = {
     "mlx": ("mlx", "mlx-lm"),
     "kokoro-onnx": ("onnxruntime",),
     "kokoro-torch": ("torch", "kokoro"),
+    "whisper": ("pywhispercpp",),
 }
 
 

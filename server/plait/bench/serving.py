@@ -53,16 +53,24 @@ class Server:
         """(gateway, worker) CPU seconds so far; zeros when the processes are not ours."""
         return (0.0, 0.0) if self.pid is None else await asyncio.to_thread(_cpu_seconds, self.pid)
 
+    async def workers_cpu_seconds(self) -> float | None:
+        """CPU seconds of all workers with the processes below them, those that have ended too.
+
+        A process knows what its ended children took once it has waited for them (not on macOS:
+        there theirs is missing). None when the processes are not ours.
+        """
+        return None if self.pid is None else await asyncio.to_thread(_tree_cpu_seconds, self.pid)
+
 
 @contextlib.asynccontextmanager
 async def own_server(engine: str, **settings: int | str) -> AsyncIterator[Server]:
-    """Serve `engine` for chat on a free port until the block ends, without speech unless asked for.
+    """Serve `engine` for chat on a free port until the block ends; other methods if asked for.
 
     `settings` as in docs/configuration.md.
 
     Raises BenchError when it does not come up.
     """
-    settings = {"speech_engine": "off", **settings}
+    settings = {"speech_engine": "off", "transcribe_engine": "off", **settings}
     kept = {name: value for name, value in os.environ.items() if not _is_setting(name)}
     environment = kept | {f"PLAIT_{name.upper()}": str(value) for name, value in settings.items()}
     process = await asyncio.create_subprocess_exec(
@@ -136,6 +144,15 @@ def _scrape(url: str) -> Metrics:
 def _cpu_seconds(pid: int) -> tuple[float, float]:
     gateway = psutil.Process(pid)
     return _cpu(gateway), sum(_cpu(worker) for worker in gateway.children())
+
+
+def _tree_cpu_seconds(pid: int) -> float:
+    seconds = 0.0
+    for process in psutil.Process(pid).children(recursive=True):
+        with contextlib.suppress(psutil.NoSuchProcess):
+            times = process.cpu_times()
+            seconds += times.user + times.system + times.children_user + times.children_system
+    return seconds
 
 
 def _cpu(process: psutil.Process) -> float:

@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 from dataclasses import asdict
 
-from plait.bench import speak_report, speaking
+from plait.bench import speak_report, speaking, stopping
 from plait.bench.output import Findings, add_output, positive, progress, publish_measured
 from plait.bench.sentences import WORDS
 from plait.bench.serving import own_server
@@ -117,12 +117,13 @@ async def _add_cancels(
     findings: Findings, client: Client, parsed: argparse.Namespace, streams: int
 ) -> None:
     with progress("cancels", parsed.cancels) as advance:
-        cancels = await speaking.measure_cancels(
-            client, parsed.voice, streams, parsed.cancels, parsed.seed, advance
+        cancels = await stopping.measure_cancels(
+            speaking.voices(client, parsed.voice), streams, parsed.cancels, parsed.seed, advance
         )
-    findings.tables.append(speak_report.cancel_table(cancels, findings.engine))
-    findings.targets.extend(speak_report.cancel_targets(cancels))
-    findings.record["cancels"] = speak_report.cancel_record(cancels)
+    title = f"speak, cancelled: {findings.engine}"
+    findings.tables.append(stopping.cancel_table(cancels, title))
+    findings.targets.extend(stopping.cancel_targets(cancels, speak_report.RELEASE_P95_MS))
+    findings.record["cancels"] = stopping.cancel_record(cancels)
 
 
 def _add_quality(findings: Findings) -> None:

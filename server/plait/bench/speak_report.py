@@ -11,7 +11,7 @@ import msgspec
 
 from plait.bench.figures import Spread
 from plait.bench.report import Table, Target
-from plait.bench.speaking import BUFFER_SECONDS, Beside, Cancels, Level
+from plait.bench.speaking import BUFFER_SECONDS, Beside, Level
 
 if TYPE_CHECKING:  # it brings the model's libraries
     from plait.bench.speak_quality import Quality
@@ -43,19 +43,6 @@ def level_table(levels: Sequence[Level], engine: str) -> Table:
     ]
     columns = [f"{level.streams} x {level.words} words" for level in levels]
     return Table(f"speak: {engine}, over the wire", columns, rows)
-
-
-def cancel_table(cancels: Cancels, engine: str) -> Table:
-    stop, outside = Spread.of(cancels.stop_ms), Spread.of(cancels.outside_ms)
-    wasted = Spread.of(cancels.wasted_ms)
-    rows = [
-        ("cancels", [str(len(cancels.outside_ms))]),
-        *((f"stop_ms (server) {name}", [_pick(stop, name)]) for name in ("p50", "p95", "max")),
-        *((f"client, ms {name}", [_pick(outside, name)]) for name in ("p50", "p95", "max")),
-        ("wasted audio, ms, max", [_pick(wasted, "max", 0)]),
-        ("released later than 100 ms", [str(cancels.late)]),
-    ]
-    return Table(f"speak, cancelled: {engine}", [f"{cancels.streams} streams"], rows)
 
 
 def beside_table(besides: Sequence[Beside], engine: str) -> Table:
@@ -152,14 +139,6 @@ def level_targets(levels: Sequence[Level]) -> list[Target]:
     return targets
 
 
-def cancel_targets(cancels: Cancels) -> list[Target]:
-    stop = Spread.of(cancels.stop_ms)
-    met = None if stop is None else stop.p95 <= RELEASE_P95_MS and not cancels.late
-    measured = f"{_pick(stop, 'p95')} ms, {cancels.late} later than 100 ms"
-    what = f"{cancels.streams} streams: release p95 within {RELEASE_P95_MS:g} ms"
-    return [Target(what, met, measured)]
-
-
 def level_record(level: Level) -> dict[str, Any]:
     return {
         "streams": level.streams,
@@ -169,10 +148,6 @@ def level_record(level: Level) -> dict[str, Any]:
         "starved": level.starved,
         "spoken": [asdict(spoken) for spoken in level.spoken],
     }
-
-
-def cancel_record(cancels: Cancels) -> dict[str, Any]:
-    return asdict(cancels) | {"stop_ms_spread": _record(Spread.of(cancels.stop_ms))}
 
 
 def beside_record(beside: Beside) -> dict[str, Any]:

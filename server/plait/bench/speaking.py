@@ -2,16 +2,13 @@
 
 First audio is timed by the server (`timing.first_item_ms`: open read to first frame written) and by
 the client. Playback is simulated from the frames' arrivals: it begins `BUFFER_SECONDS` after the
-first frame and stands still while the next sample is not there yet. Cancels come at random moments
-while the other voices go on. Does NOT judge the figures (see `speak_report`).
+first frame and stands still while the next sample is not there yet. Does NOT judge the figures
+(see `speak_report`).
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
-import itertools
-import random
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -22,12 +19,11 @@ from plait.bench.figures import Spread
 from plait.bench.sentences import sentence
 from plait.bench.speak_stock import StockSpeaker, StockSpeech
 from plait.client import Client, Item, Stream
-from plait.wire.messages import Cancelled, Done
+from plait.wire.messages import Done
 
 SAMPLE_RATE = 24_000
 SAMPLE_BYTES = 2
 BUFFER_SECONDS = 0.15
-LATEST_CANCEL_SECONDS = 2.0
 WINDOW = 256  # measuring the engine, not a listener: it is never paused
 
 Advance = Callable[[int], None]
@@ -78,17 +74,6 @@ class Level:
     @property
     def worst_starved_seconds(self) -> float:
         return max(s.starved_seconds for s in self.spoken)
-
-
-@dataclass(slots=True)
-class Cancels:
-    """`stop_ms` of confirmed releases; `late` were not confirmed within 100 ms."""
-
-    streams: int
-    stop_ms: list[float] = field(default_factory=list)
-    outside_ms: list[float] = field(default_factory=list)
-    wasted_ms: list[int] = field(default_factory=list)
-    late: int = 0
 
 
 def starvation(arrivals: Sequence[tuple[float, float]]) -> float:
@@ -172,55 +157,9 @@ async def measure_beside(
     return result
 
 
-async def measure_cancels(
-    client: Client, voice: str, streams: int, cancels: int, seed: int, advance: Advance
-) -> Cancels:
-    """Cancel one of `streams` voices at random moments, the others speaking on."""
-    result = Cancels(streams)
-    moments = random.Random(seed)
-    numbers = itertools.count()
-    async with asyncio.TaskGroup() as tasks:
-        others = [tasks.create_task(_speak_on(client, voice, numbers)) for _ in range(streams - 1)]
-        while len(result.outside_ms) < cancels:
-            delay = moments.uniform(0, LATEST_CANCEL_SECONDS)
-            if await _cancel_one(client, voice, next(numbers), delay, result):
-                advance(1)
-        for other in others:
-            other.cancel()
-    return result
-
-
-async def _speak_on(client: Client, voice: str, numbers: itertools.count[int]) -> None:
-    while True:
-        await speak(client, voice, 60, next(numbers))
-
-
-async def _cancel_one(
-    client: Client, voice: str, number: int, delay_seconds: float, result: Cancels
-) -> bool:
-    """False when it had ended before its cancel."""
-    async with client.open("synthesize", _params(voice, 60, number), window=WINDOW) as stream:
-        await stream.wait_started()
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(delay_seconds):
-                await _read(stream)
-        sent = monotonic()
-        cancelled = await stream.cancel()
-    if not isinstance(cancelled, Cancelled) or stream.ended_at is None:
-        return False
-    result.outside_ms.append(1000 * (stream.ended_at - sent))
-    if cancelled.stop_ms is None:
-        result.late += 1
-    else:
-        result.stop_ms.append(cancelled.stop_ms)
-    if cancelled.wasted is not None:
-        result.wasted_ms.append(cancelled.wasted.get("audio_ms", 0))
-    return True
-
-
-async def _read(stream: Stream) -> None:
-    async for _ in stream:
-        pass
+def voices(client: Client, voice: str) -> Callable[[int], Stream]:
+    """Opens long syntheses, one per number, to be cancelled."""
+    return lambda number: client.open("synthesize", _params(voice, 60, number), window=WINDOW)
 
 
 def _params(voice: str, words: int, number: int) -> dict[str, Any]:
