@@ -9,10 +9,7 @@ and, on Linux, with its parent. Exit status 0: told to, or the load failed (alre
 from __future__ import annotations
 
 import argparse
-import ctypes
 import importlib
-import os
-import signal
 import socket
 import sys
 import threading
@@ -25,13 +22,19 @@ from plait.engines.base import (
     Engine,
     Event,
     Fault,
-    Feed,
     Loader,
     LoadFailed,
     Loading,
     LoadSpec,
-    Ping,
     Ready,
+)
+from plait.engines.dying import (
+    EXIT_BUG,
+    EXIT_OK,
+    die_before_the_gateway,
+    die_with_parent,
+    exit_now,
+    ignore_stops,
 )
 from plait.engines.loop import WorkerLoop
 from plait.engines.mailbox import Mailbox
@@ -43,6 +46,7 @@ ADAPTERS = {
     "llamacpp": "plait.engines.llamacpp.engine",
     "mlx": "plait.engines.mlx.engine",
     "scripted": "plait.engines.scripted.engine",
+    "whisper": "plait.engines.whisper.engine",
 }
 # The extra that installs an adapter's library.
 EXTRAS = {
@@ -51,35 +55,26 @@ EXTRAS = {
     "mlx": "mlx",
 }
 
-EXIT_OK = 0
-EXIT_BUG = 70
-
-# The gateway leads every stop. A terminal's Ctrl-C or a service manager's SIGTERM to the whole
-# group must not kill the engines while the gateway is still draining.
-IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-PR_SET_PDEATHSIG = 1
-OOM_SCORE = "500"
 RECEIVE_BYTES = 256 * 1024
 # Model threads hold the GIL for long; a cancel's reader must not wait 5 ms for its turn.
 SWITCH_INTERVAL_SECONDS = 0.0005
 
 
 def main() -> NoReturn:
-    for number in IGNORED_SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
+    ignore_stops()
     parser = argparse.ArgumentParser(prog="plait.engines.worker")
     parser.add_argument("--fd", type=int, required=True, help="connected stream socket")
     parser.add_argument("--parent", type=int, required=True, help="pid to die with")
     arguments = parser.parse_args()
-    _die_with_parent(arguments.parent)
-    _die_before_the_gateway()
+    die_with_parent(arguments.parent)
+    die_before_the_gateway()
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
         status = serve(socket.socket(fileno=arguments.fd))
     except BaseException:  # noqa: BLE001 - the end of the process is how it is raised further
         traceback.print_exc()
         status = EXIT_BUG
-    _exit(status)
+    exit_now(status)
 
 
 def serve(sock: socket.socket) -> int:
@@ -93,7 +88,7 @@ def serve(sock: socket.socket) -> int:
         try:
             sock.sendall(ipc.encode_events(events))
         except OSError:
-            _exit(EXIT_OK)  # the gateway is gone, so nobody waits for anything
+            exit_now(EXIT_OK)  # the gateway is gone, so nobody waits for anything
 
     thread = threading.Thread(target=commands.run, args=(first,), daemon=True, name="commands")
     thread.start()
@@ -123,15 +118,15 @@ class CommandReader:
                 self._deliver(self._reader.feed(data))
         except BaseException:  # noqa: BLE001 - a worker that hears no cancels must not live on
             traceback.print_exc()
-            _exit(EXIT_BUG)
-        _exit(EXIT_OK)  # not sys.exit: the main thread may be deep inside a model library
+            exit_now(EXIT_BUG)
+        exit_now(EXIT_OK)  # not sys.exit: the main thread may be deep inside a model library
 
     def _deliver(self, frames: list[bytes]) -> None:
         for payload in frames:
             command = ipc.decode_command(payload)
             self._mailbox.put(command, len(payload))
-            if not isinstance(command, Ping | Feed):
-                self.interrupt()  # pings and media can wait for the end of a step
+            # A step may wait for whatever its jobs want: input, or only that the worker answers.
+            self.interrupt()
 
 
 def _receive(sock: socket.socket) -> bytes:
@@ -146,7 +141,7 @@ def _receive_spec(sock: socket.socket) -> tuple[LoadSpec, ipc.FrameReader, list[
     while data := _receive(sock):
         if frames := reader.feed(data):
             return ipc.decode_spec(frames[0]), reader, frames[1:]
-    _exit(EXIT_OK)
+    exit_now(EXIT_OK)
 
 
 def _load(spec: LoadSpec, mailbox: Mailbox, send: Callable[[list[Event]], None]) -> Engine | None:
@@ -187,29 +182,6 @@ def _loader(engine: str) -> Loader:
             f"here: install {package} or choose another engine."
         ) from error
     return load
-
-
-def _die_with_parent(parent: int) -> None:
-    """EOF would do, but a loop stuck in a library that holds the GIL cannot see it."""
-    if sys.platform == "linux":
-        ctypes.CDLL(None, use_errno=True).prctl(PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it died before we asked
-        _exit(EXIT_OK)
-
-
-def _die_before_the_gateway() -> None:
-    """When the machine runs out of memory the kernel should take a worker: that is survivable."""
-    try:
-        with open("/proc/self/oom_score_adj", "w") as file:
-            file.write(OOM_SCORE)
-    except OSError:
-        return  # not Linux, or a sandbox that forbids it: the default order holds
-
-
-def _exit(status: int) -> NoReturn:
-    """At once, from any thread: no interpreter teardown that a native thread could hang."""
-    sys.stderr.flush()
-    os._exit(status)
 
 
 if __name__ == "__main__":

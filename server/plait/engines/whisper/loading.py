@@ -1,0 +1,96 @@
+"""Loads the model for streams: the zygote, and what one decode costs, in a stream of its own.
+
+A model that loads but cannot decode is found here, not by the first client. Does NOT know jobs.
+"""
+
+from __future__ import annotations
+
+import socket
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+from plait.engines.base import LoadSpec, Report
+from plait.engines.whisper.capacity import WINDOW_SECONDS, slots_for, stream_bytes
+from plait.engines.whisper.ears import WHISPER
+from plait.engines.whisper.messages import (
+    RECEIVE_BYTES,
+    Broken,
+    Gone,
+    Load,
+    Measure,
+    Measured,
+    decode_from_child,
+    frame,
+    reader,
+)
+from plait.engines.whisper.nursery import Nursery, ZygoteDied
+from plait.errors import ModelLoadFailed
+
+# The job of the measurement; those of the gateway count from 1.
+MEASURING = 0
+TRIAL_SECONDS = 1.0  # of a window that only shows that decoding works
+PATIENCE_SECONDS = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Facts:
+    slots: int
+    multilingual: bool
+    stream_bytes: int
+
+
+def default_isolation() -> str:
+    """Where a fork of a process that uses the system's frameworks is safe."""
+    return "fork" if sys.platform == "linux" else "spawn"
+
+
+def load_streams(spec: LoadSpec, report: Report) -> tuple[Nursery, Facts]:
+    """-> (the running zygote, what was found out). Raises ModelLoadFailed."""
+    isolation = spec.options.get("isolation") or default_isolation()
+    report("starting", None)
+    nursery = Nursery(Load(spec.weights, spec.options.get("ears", WHISPER), isolation))
+    multilingual = nursery.load(report)
+    try:
+        report("measuring", None)
+        decode_seconds = _measure(nursery, TRIAL_SECONDS if spec.slots else WINDOW_SECONDS)
+    except BaseException:
+        nursery.close()
+        raise
+    slots = spec.slots or slots_for(decode_seconds, max(1, spec.threads))
+    weights_bytes = Path(spec.weights).stat().st_size if spec.weights else 0
+    held_bytes = stream_bytes(weights_bytes, forked=isolation == "fork")
+    return nursery, Facts(slots, multilingual, held_bytes)
+
+
+def _measure(nursery: Nursery, window_seconds: float) -> float:
+    """CPU seconds of one decode, in a process as streams have it, which is gone afterwards."""
+    try:
+        with nursery.open(MEASURING) as sock:
+            sock.settimeout(PATIENCE_SECONDS)
+            sock.sendall(frame(Measure(window_seconds)))
+            seconds = _answer(sock)
+        while Gone(MEASURING, 0) not in nursery.receive():
+            continue
+    except (OSError, ZygoteDied) as error:
+        raise _useless() from error
+    return seconds
+
+
+def _answer(sock: socket.socket) -> float:
+    words = reader()
+    while data := sock.recv(RECEIVE_BYTES):
+        for payload in words.feed(data):
+            match decode_from_child(payload):
+                case [Measured(seconds)]:
+                    return seconds
+                case [Broken(fault)]:
+                    raise ModelLoadFailed(f"The Whisper model cannot decode: {fault.message}")
+    raise _useless()
+
+
+def _useless() -> ModelLoadFailed:
+    return ModelLoadFailed(
+        "The Whisper model was loaded but cannot decode on this machine: its process died or took "
+        f"more than {PATIENCE_SECONDS:g} s. Verify the model, or use a smaller one."
+    )
