@@ -54,6 +54,7 @@ export class CaptureInput {
   /** @type {AudioFormat} */
   format;
   durationMs = null;
+  metered = true;
 
   /**
    * @param {MediaStream} stream
@@ -136,13 +137,13 @@ export class CaptureInput {
       channelInterpretation: "speakers",
       processorOptions: { channels, float: encoding === "pcm_f32le" },
     });
+    this.#node = node;
     node.port.onmessage = ({ data }) => this.#receive(data);
     node.onprocessorerror = () => this.#fail(new Error("The browser's audio thread failed."));
     // Of the one track: which of several a node takes is the browser's to choose.
     this.#source = this.#context.createMediaStreamSource(new MediaStream([this.#track]));
     this.#source.connect(node);
     node.connect(this.#context.destination); // silent, and kept running by it
-    this.#node = node;
   }
 
   /** @param {CaptureReport} report */

@@ -16,6 +16,7 @@ const SLICE_SAMPLES = 16_384;
 /** What a server takes. */
 const MIN_RATE = 8_000;
 const MAX_RATE = 48_000;
+const CONVERT_HINT = "Convert it first: ffmpeg -i input -ar 16000 -ac 1 output.wav";
 
 /**
  * @typedef {object} Opened
@@ -32,7 +33,10 @@ export class FileInput {
   #opened = null;
   /** @type {AsyncIterator<unknown, void> | Iterator<unknown, void> | null} */
   #samples = null;
+  /** @type {number | null} */
+  durationMs = null;
   queuedBytes = 0;
+  metered = false;
 
   /**
    * @param {Blob} file
@@ -45,12 +49,9 @@ export class FileInput {
 
   format = async () => {
     this.#opened = await opened(this.#file);
+    this.durationMs = this.#opened.seconds * 1000;
     return this.#opened.format;
   };
-
-  get durationMs() {
-    return this.#opened ? this.#opened.seconds * 1000 : null;
-  }
 
   begin() {}
 
@@ -65,6 +66,7 @@ export class FileInput {
     return result;
   }
 
+  /** What was decoded is let go with it. */
   async return() {
     this.#opened = this.#samples = null;
     return { value: undefined, done: /** @type {const} */ (true) };
@@ -79,7 +81,7 @@ export class FileInput {
 async function opened(file) {
   try {
     if (file.size === 0) throw invalidAudio("The file is empty: there is nothing to transcribe.");
-    return canDecode() ? await decodedOr(file) : await openWav(file);
+    return (await openWav(file)) ?? (await decoded(file, null));
   } catch (cause) {
     if (PlaitError.isInstance(cause)) throw cause;
     const why = cause instanceof Error ? cause.message : String(cause);
@@ -88,56 +90,56 @@ async function opened(file) {
 }
 
 /**
+ * One the reader does not understand may still be one the browser does.
+ *
  * @param {Blob} file
- * @returns {Promise<Opened>}
+ * @returns {Promise<Opened | null>} null: it is no WAV file
  */
 async function openWav(file) {
-  const wav = await readWav(file);
-  if (!wav) {
-    throw invalidAudio(
-      "This is no WAV file, and only a browser can decode others here. Convert it first: " +
-        "ffmpeg -i input -ar 16000 -ac 1 output.wav",
-    );
+  let wav;
+  try {
+    wav = await readWav(file);
+    if (wav) checkRate(wav.sampleRate);
+  } catch (reason) {
+    if (reason instanceof PlaitError) return decoded(file, reason);
+    throw reason;
   }
-  if (wav.sampleRate < MIN_RATE || wav.sampleRate > MAX_RATE) {
-    throw invalidAudio(
-      `This WAV file has ${wav.sampleRate} Hz; ${MIN_RATE} to ${MAX_RATE} can be transcribed. Convert it first: ` +
-        "ffmpeg -i input -ar 16000 -ac 1 output.wav",
-    );
-  }
+  if (!wav) return null;
   const samples = () => samplesOf(file, wav);
   return { format: wavFormat(wav), seconds: wavSeconds(wav), samples };
 }
 
-/**
- * A WAV file the reader does not understand may still be one the browser does.
- *
- * @param {Blob} file
- * @returns {Promise<Opened>}
- */
-async function decodedOr(file) {
-  const wav = await openWav(file).catch((reason) => {
-    if (reason?.code === "invalid_audio") return null;
-    throw reason;
-  });
-  return wav ?? decoded(file);
-}
-
-function canDecode() {
-  return typeof OfflineAudioContext !== "undefined";
+/** @param {number} sampleRate */
+function checkRate(sampleRate) {
+  if (sampleRate >= MIN_RATE && sampleRate <= MAX_RATE) return;
+  throw invalidAudio(
+    `This WAV file has ${sampleRate} samples a second; ${MIN_RATE} to ${MAX_RATE} can be transcribed. ${CONVERT_HINT}`,
+  );
 }
 
 /**
  * @param {Blob} file
+ * @param {PlaitError | null} reason why it is not read as WAV, where it is one
  * @returns {Promise<Opened>}
  */
-async function decoded(file) {
+async function decoded(file, reason) {
+  if (typeof OfflineAudioContext === "undefined") {
+    throw (
+      reason ??
+      invalidAudio(
+        `This is no WAV file, and only a browser can decode others here. ${CONVERT_HINT}`,
+      )
+    );
+  }
   const context = new OfflineAudioContext(1, 1, DECODED_RATE);
   const bytes = await file.arrayBuffer();
   const audio = await context.decodeAudioData(bytes).catch((cause) => {
-    throw invalidAudio(
-      "This browser cannot decode the file: it is damaged, or no audio. Try it as WAV, MP3 or M4A.",
-      cause,
+    throw (
+      reason ??
+      invalidAudio(
+        "This browser cannot decode the file: it is damaged, or no audio. Try it as WAV, MP3 or M4A.",
+        cause,
+      )
     );
   });
   return {

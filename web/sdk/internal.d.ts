@@ -192,6 +192,8 @@ export interface AudioInput extends AsyncIterator<unknown, unknown> {
   readonly queuedBytes: number;
   /** Where that is known before the end. */
   readonly durationMs: number | null;
+  /** It reports levels by itself. */
+  readonly metered: boolean;
   /** The stream is opened. */
   begin(): void;
   /** Half-close; false: it does not end by itself. */

@@ -12,17 +12,15 @@
 import {
   holdContext,
   latencySeconds,
-  listenForGestures,
   loadModule,
   PLAYOUT_MODULE,
   releaseContext,
 } from "./audio-context.js";
+import { ContextWatch } from "./context-watch.js";
 import { Emitter } from "./emitter.js";
 import { PlaybackClock } from "./playback-clock.js";
 
 const DEFAULT_START_BUFFER_MS = 120;
-/** A context that may start does so within this time; one that may not waits for a gesture. */
-const START_PATIENCE_MS = 400;
 /** A stream nobody hears must still show the server that somebody is there: it gives up after 30 s. */
 const SIGN_OF_LIFE_MS = 10_000;
 
@@ -38,7 +36,6 @@ export class Playback {
   #emitter = new Emitter(["state", "chunk"]);
   /** @type {PlaybackState} */
   #state = "waiting";
-  #blocked = false;
   #moving = false;
   #underruns = 0;
   #startSamples = 0;
@@ -55,6 +52,7 @@ export class Playback {
   #failure = null;
   /** @type {AudioWorkletNode | null} */
   #node = null;
+  #watch;
   /** @type {Timer | null} */
   #timer = null;
   /** @type {() => void} */
@@ -82,9 +80,11 @@ export class Playback {
     this.#destination = options.destination ?? this.#context.destination;
     this.#finished.catch(() => {}); // who does not look must not be told by "unhandledrejection"
     stream.signal?.addEventListener("abort", this.#onAbort);
-    this.#context.addEventListener("statechange", this.#onContextState);
     holdContext(context);
-    this.#start();
+    this.#watch = new ContextWatch(context, runtime, {
+      blocked: (blocked) => this.#onBlocked(blocked),
+      closed: () => this.#onClosed(),
+    });
     void this.#run(chunks, loadModule(this.#context, options.workletUrl ?? PLAYOUT_MODULE));
   }
 
@@ -212,30 +212,18 @@ export class Playback {
 
   // The context.
 
-  #start() {
-    if (this.#context.state === "running") return;
-    this.#context.resume().catch(() => {}); // its state tells
-    this.#restartTimer(START_PATIENCE_MS, this.#onContextState);
+  /** @param {boolean} blocked */
+  #onBlocked(blocked) {
+    if (this.#draining) return;
+    this.#timer?.clear();
+    if (blocked) this.#restartTimer(SIGN_OF_LIFE_MS, this.#onStillBlocked);
+    this.#showState();
   }
 
-  #onContextState = () => {
-    if (this.#over || this.#draining) return;
-    if (this.#context.state === "closed") {
-      this.#fail(new TypeError("The AudioContext was closed while speech was playing."));
-      return;
-    }
-    const blocked = this.#context.state !== "running";
-    if (blocked === this.#blocked) return;
-    this.#blocked = blocked;
-    this.#timer?.clear();
-    if (blocked) {
-      listenForGestures(this.#onGesture, true);
-      this.#restartTimer(SIGN_OF_LIFE_MS, this.#onStillBlocked);
-    } else listenForGestures(this.#onGesture, false);
-    this.#showState();
-  };
-
-  #onGesture = () => void this.#context.resume().catch(() => {});
+  #onClosed() {
+    if (this.#draining) return;
+    this.#fail(new TypeError("The AudioContext was closed while speech was playing."));
+  }
 
   #onStillBlocked = () => {
     this.#stream.signOfLife();
@@ -261,9 +249,8 @@ export class Playback {
   #conclude(state, failure) {
     this.#over = true;
     this.#timer?.clear();
-    listenForGestures(this.#onGesture, false);
+    this.#watch.stop();
     this.#stream.signal?.removeEventListener("abort", this.#onAbort);
-    this.#context.removeEventListener("statechange", this.#onContextState);
     releaseContext(this.#context, this.#runtime);
     this.#setState(state);
     if (failure) this.#reject(failure.reason);
@@ -272,7 +259,7 @@ export class Playback {
 
   #showState() {
     const atEnd = this.#clock.lastPosition >= this.#totalSamples;
-    if (this.#blocked) this.#setState("blocked");
+    if (this.#watch.blocked && !this.#draining) this.#setState("blocked");
     else this.#setState(this.#moving || atEnd ? "playing" : "waiting");
   }
 

@@ -17,6 +17,7 @@ export class SampleInput {
   #reports;
   queuedBytes = 0;
   durationMs = null;
+  metered = false;
   /** @type {AudioFormat} */
   format;
 

@@ -13,6 +13,7 @@ import { withPartial } from "./consume.js";
 import { Emitter } from "./emitter.js";
 import { InvalidRequestError, StreamError } from "./errors.js";
 import { FileInput } from "./file-input.js";
+import { LevelMeter } from "./level-meter.js";
 import { SampleInput } from "./sample-input.js";
 import { SamplePieces, sampleBytes } from "./sample-pieces.js";
 import { Stream } from "./stream.js";
@@ -141,6 +142,8 @@ class Listening {
   #stream = null;
   /** @type {AudioFormat | null} */
   #format = null;
+  /** @type {LevelMeter | null} */
+  #meter = null;
   #over = false;
   /** @type {InputState} */
   state = "waiting";
@@ -170,7 +173,10 @@ class Listening {
       get full() {
         return transport.bufferedBytes > MAX_SOCKET_BYTES;
       },
-      send: (piece) => transport.sendAudio(id(), piece),
+      send: (piece) => {
+        transport.sendAudio(id(), piece);
+        this.#measure(piece);
+      },
       end: () => transport.send({ type: "end", id: id() }),
       fail: (reason) => this.#fail(reason),
       after: runtime.after,
@@ -250,6 +256,13 @@ class Listening {
 
   end() {
     return undefined;
+  }
+
+  /** What is captured was measured when it was. @param {Uint8Array} piece */
+  #measure(piece) {
+    if (this.input.metered || !this.#format) return;
+    this.#meter ??= new LevelMeter(this.#format);
+    this.#meter.take(piece, (level) => this.#emitter.emit("level", level));
   }
 
   /** @param {unknown} reason */

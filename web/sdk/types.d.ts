@@ -384,7 +384,7 @@ export type InputState = "waiting" | "open" | "blocked" | "ended";
 export interface TranscriptEvents {
   /** When it arrives, not when the reader gets there. Ask for it with `events: true`. */
   speech: SpeechEvent;
-  /** How loud it is: of a MediaStream, as it is captured. */
+  /** How loud it is: of a MediaStream as it is captured, of files and samples as they are sent. */
   level: Level;
   input: { state: InputState };
 }

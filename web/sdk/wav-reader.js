@@ -12,6 +12,7 @@ import { PlaitError } from "./errors.js";
 const PCM = 1;
 const FLOAT = 3;
 const EXTENSIBLE = 0xfffe;
+const RIFF_HEADER_BYTES = 12;
 const CHUNK_HEADER_BYTES = 8;
 /** Far more than any real file has before its samples. */
 const MAX_CHUNKS = 1_000;
@@ -35,28 +36,42 @@ const SLICE_BYTES = 65_536;
  * @throws {PlaitError} invalid_audio: it is one, and its samples cannot be known
  */
 export async function readWav(file) {
-  const head = await viewOf(file, 0, 12);
-  if (head.byteLength < 12 || !/^(RIFF|RF64|BW64)$/.test(tagAt(head, 0))) return null;
+  const head = await viewOf(file, 0, RIFF_HEADER_BYTES);
+  if (head.byteLength < RIFF_HEADER_BYTES || !/^(RIFF|RF64|BW64)$/.test(tagAt(head, 0)))
+    return null;
   if (tagAt(head, 8) !== "WAVE") return null;
   const riffBytes = head.getUint32(4, true);
+  /** What a file beyond 4 GiB says of its samples. @type {number | null} */
+  let longBytes = null;
   /** @type {Layout | null} */
   let layout = null;
-  let at = 12;
-  for (let chunk = 0; chunk < MAX_CHUNKS; chunk += 1) {
-    const header = await viewOf(file, at, CHUNK_HEADER_BYTES);
-    if (header.byteLength < CHUNK_HEADER_BYTES) break;
-    const tag = tagAt(header, 0);
-    const bytes = header.getUint32(4, true);
-    at += CHUNK_HEADER_BYTES;
+  for await (const { tag, bytes, at } of chunksOf(file)) {
     if (tag === "fmt ") layout = layoutOf(await viewOf(file, at, Math.min(bytes, 40)));
+    if (tag === "ds64") longBytes = await longBytesAt(file, at);
     if (tag === "data") {
       if (!layout) throw invalidAudio("its samples come before their format");
-      const end = at + dataBytes(bytes, riffBytes, at, file.size);
+      const said = bytes === UNKNOWN_BYTES && longBytes !== null ? longBytes : bytes;
+      const end = at + dataBytes(said, riffBytes, file.size - at, file.size);
       return { ...layout, start: at, end };
     }
-    at += bytes + (bytes % 2); // chunks begin at even offsets
   }
   throw invalidAudio(layout ? "it has no samples (no data chunk)" : "it does not say its format");
+}
+
+/**
+ * @param {Blob} file
+ * @returns {AsyncGenerator<{ tag: string, bytes: number, at: number }, void>} `at`: behind the chunk's header
+ */
+async function* chunksOf(file) {
+  let at = RIFF_HEADER_BYTES;
+  for (let chunk = 0; chunk < MAX_CHUNKS; chunk += 1) {
+    const header = await viewOf(file, at, CHUNK_HEADER_BYTES);
+    if (header.byteLength < CHUNK_HEADER_BYTES) return;
+    const bytes = header.getUint32(4, true);
+    at += CHUNK_HEADER_BYTES;
+    yield { tag: tagAt(header, 0), bytes, at };
+    at += bytes + (bytes % 2); // chunks begin at even offsets
+  }
 }
 
 /**
@@ -152,14 +167,22 @@ function layoutOf(format) {
 /**
  * @param {number} bytes as the chunk says
  * @param {number} riffBytes as the file says
- * @param {number} start
+ * @param {number} present
  * @param {number} fileBytes
  */
-function dataBytes(bytes, riffBytes, start, fileBytes) {
-  const present = fileBytes - start;
+function dataBytes(bytes, riffBytes, present, fileBytes) {
   // Zero in a file whose own length is wrong too was never filled in; else it is a recording without samples.
   const unfilled = bytes === 0 && riffBytes + CHUNK_HEADER_BYTES !== fileBytes;
   return bytes === UNKNOWN_BYTES || unfilled ? present : Math.min(bytes, present);
+}
+
+/**
+ * @param {Blob} file
+ * @param {number} at of the chunk `ds64`
+ */
+async function longBytesAt(file, at) {
+  const sizes = await viewOf(file, at, 16);
+  return sizes.byteLength < 16 ? null : Number(sizes.getBigUint64(8, true));
 }
 
 /**

@@ -8,64 +8,8 @@ import { getEventListeners } from "node:events";
 import { test } from "node:test";
 import { preparePlayback } from "../sdk/index.js";
 import { PlaybackClock } from "../sdk/playback-clock.js";
+import { FakeContext, FakeNode } from "./support/audio.js";
 import { openClient, settled } from "./support/peer.js";
-
-class FakeContext extends EventTarget {
-  state = "running";
-  currentTime = 0;
-  outputLatency = 0.05;
-  destination = { name: "speakers" };
-  loads = [];
-  resumed = 0;
-  audioWorklet = {
-    addModule: async (url) => {
-      this.loads.push(url);
-      if (this.noModule) throw new Error("404");
-    },
-  };
-
-  async resume() {
-    this.resumed += 1;
-  }
-
-  become(state) {
-    this.state = state;
-    this.dispatchEvent(new Event("statechange"));
-  }
-}
-
-class FakeNode {
-  static made = [];
-  posted = [];
-  port = { onmessage: null, postMessage: (message) => this.posted.push(message) };
-
-  constructor(context, name, options) {
-    Object.assign(this, { context, name, options });
-    FakeNode.made.push(this);
-  }
-
-  connect(destination) {
-    this.destination = destination;
-  }
-
-  disconnect() {
-    this.destination = null;
-  }
-
-  /** What the audio thread says. */
-  report(fields) {
-    const report = {
-      time: 0,
-      position: 0,
-      moving: true,
-      underruns: 0,
-      startSamples: 2_880,
-      finished: false,
-    };
-    this.port.onmessage({ data: { ...report, ...fields } });
-  }
-}
-globalThis.AudioWorkletNode = FakeNode;
 
 const SECOND = Array.from({ length: 24_000 }, (_, i) => i % 100);
 const part = (seconds) => SECOND.slice(0, seconds * 24_000);

@@ -4,7 +4,7 @@
  */
 
 import { connectWith } from "../../sdk/client.js";
-import { encodeBinary } from "../../sdk/codec.js";
+import { decodeBinary, encodeBinary } from "../../sdk/codec.js";
 
 export const WELCOME = {
   type: "welcome",
@@ -22,6 +22,7 @@ export const WELCOME = {
   },
   methods: {
     chat: { models: ["smol"] },
+    transcribe: { models: ["whisper-tiny.en"] },
     synthesize: { models: ["kokoro"], voices: ["af_heart", "bf_emma", "am_adam", "jf_alpha"] },
   },
   capabilities: [],
@@ -36,7 +37,8 @@ class FakeSocket {
   onmessage = null;
   onclose = null;
   onerror = null;
-  /** Everything the client sent, parsed. */
+  bufferedAmount = 0;
+  /** Everything the client sent, parsed; a binary frame as its header and payload. */
   sent = [];
 
   constructor(url, protocols) {
@@ -44,8 +46,9 @@ class FakeSocket {
     this.protocols = protocols;
   }
 
-  send(text) {
-    this.sent.push(JSON.parse(text));
+  send(data) {
+    if (typeof data === "string") this.sent.push(JSON.parse(data));
+    else this.sent.push(audioFrame(data));
   }
 
   close(code) {
@@ -102,6 +105,28 @@ class FakeSocket {
     );
   }
 
+  /** Accepts a transcription, with room for so much audio, and starts it. */
+  beginTranscription(id, windowBytes = 1_000_000) {
+    this.say(
+      { type: "accepted", id, phase: "preparing", position: 0, window_bytes: windowBytes },
+      { type: "started", id, model: "whisper-tiny.en" },
+    );
+  }
+
+  segment(id, segment) {
+    this.say({ type: "item", id, seq: this.#nextSeq(id), data: { segment } });
+  }
+
+  event(id, event, at) {
+    this.say({ type: "item", id, seq: this.#nextSeq(id), data: { event, at } });
+  }
+
+  /** The audio that came for a stream, joined. */
+  heard(id) {
+    const frames = this.sent.filter((frame) => frame.type === "audio_in" && frame.id === id);
+    return Buffer.concat(frames.map(({ payload }) => payload));
+  }
+
   mark(id, mark) {
     this.say({ type: "item", id, seq: this.#nextSeq(id), data: { mark } });
   }
@@ -150,6 +175,13 @@ class FakeSocket {
   types(id) {
     return this.sent.filter((message) => message.id === id).map(({ type }) => type);
   }
+}
+
+/** Copied at once: the client may use its memory again. */
+function audioFrame(bytes) {
+  const { header, payload } = decodeBinary(Uint8Array.from(bytes).buffer);
+  const { kind, id, ...rest } = header;
+  return { type: kind === 2 ? "audio_in" : `binary ${kind}`, id, ...rest, payload };
 }
 
 class FakeTime {
@@ -216,11 +248,11 @@ export function fakeClient(options = {}) {
 }
 
 /** The same, connected. */
-export async function openClient(options) {
+export async function openClient(options, welcome) {
   const fake = fakeClient(options);
   const opened = fake.client.models();
   await settled();
-  fake.socket().welcome();
+  fake.socket().welcome(welcome);
   await opened;
   return fake;
 }
