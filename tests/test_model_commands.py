@@ -1,7 +1,8 @@
-"""`plait models …` with two methods: what is listed, and which models a pull without a name means.
+"""`plait models …` with several methods: what is listed, and which models a pull without a name
+means.
 
-The speech model configured here cannot be fetched, so an error that names it shows that it was
-meant, after or instead of the chat model.
+Of the models configured here only the one for chat can be fetched, so an error that names another
+shows that it was meant, after or instead of the chat model.
 """
 
 from __future__ import annotations
@@ -31,6 +32,7 @@ def configured(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "plait.toml").write_text(
         'chat_model = "./tiny.gguf"\nchat_engine = "llamacpp"\n'
         'speech_model = "./voices-of-mine"\nspeech_engine = "kokoro-onnx"\n'
+        'transcribe_model = "./ears-of-mine"\ntranscribe_engine = "off"\n'
     )
     return tmp_path
 

@@ -15,9 +15,10 @@ from plait.config import Config, load_config
 from plait.exits import EXIT_FAILED, EXIT_OK
 from plait.installation import best_speech_engine, program_name
 from plait.models import InstalledModel, ModelStore
-from plait.models.catalogue import STARTERS, Method, Starter, is_ggml
+from plait.models.catalogue import STARTERS, SUGGESTIONS
 from plait.models.errors import ModelDamaged, StoreError
 from plait.models.forms import METHOD_OF, Engine
+from plait.models.sources import Method, Starter, is_ggml
 from plait.models.whisper.languages import languages_of
 from plait.terminal import fail, progress_display, say
 
@@ -53,6 +54,12 @@ def list_models(parsed: argparse.Namespace) -> int:
             f"{name}  not installed ({_content(STARTERS[name])};"
             f" {program_name()} models pull {name})"
         )
+    for suggestion in SUGGESTIONS:
+        if ModelStore().find(suggestion.configured) is None:
+            say(
+                f"{suggestion.configured}  not installed ({suggestion.method},"
+                f" {_size(suggestion.bytes)}, {suggestion.note})"
+            )
     return EXIT_OK
 
 

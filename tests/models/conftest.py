@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from plait.models import InstalledModel, ModelStore
-from plait.models.catalogue import Starter
+from plait.models.sources import Starter
 
 from .tiny import write_gguf, write_wheel
 from .tiny_speech import only_index, only_registry, speech_store_of, write_speaker

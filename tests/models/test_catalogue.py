@@ -7,7 +7,8 @@ from pathlib import Path
 import pytest
 
 from plait.models import SourceUnavailable, UnknownModel
-from plait.models.catalogue import STARTERS, HubModel, LocalModel, resolve
+from plait.models.catalogue import STARTERS, resolve
+from plait.models.sources import HubModel, LocalModel
 
 
 @pytest.mark.parametrize("name", ["smollm2-135m-instruct", "kokoro-82m"])

@@ -19,8 +19,9 @@ from plait.models import (
     StoreError,
     UnsupportedModel,
 )
-from plait.models.catalogue import VOICE_BYTES, Starter
+from plait.models.catalogue import VOICE_BYTES
 from plait.models.forms import Engine, Percent
+from plait.models.sources import Starter
 
 from .tiny_speech import (
     VOICES,

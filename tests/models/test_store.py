@@ -24,7 +24,7 @@ from plait.models import (
     UnknownModel,
     UnsupportedModel,
 )
-from plait.models.catalogue import Starter
+from plait.models.sources import Starter
 
 
 def models_directory(tmp_path: Path) -> Path:

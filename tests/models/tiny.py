@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from plait.models.catalogue import Starter, WheelPart
+from plait.models.sources import Starter, WheelPart
 
 SPECIALS = ["<|endoftext|>", "<|im_start|>", "<|im_end|>"]
 HIDDEN, HEADS, KV_HEADS, CONTEXT = 64, 4, 2, 512

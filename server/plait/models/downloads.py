@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plait.installation import program_name
-from plait.models.catalogue import Starter, VoicePack
 from plait.models.errors import SourceUnavailable, StoreError, disk_full
+from plait.models.sources import Starter, VoicePack
 
 _LOOK_EVERY_SECONDS = 0.2
 _FULL = ("No space left on device", "Disk quota exceeded", "ENOSPC", "EDQUOT")

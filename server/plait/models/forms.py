@@ -18,11 +18,11 @@ from pathlib import Path
 from typing import Final, Literal
 
 from plait.installation import engine_missing, install_command, is_importable
-from plait.models.catalogue import Method
 from plait.models.conversion import convert_apart
 from plait.models.errors import UnsupportedModel
 from plait.models.gguf_file import read_gguf
 from plait.models.mlx_weights import Dtype, convert
+from plait.models.sources import Method
 
 Engine = Literal["llamacpp", "mlx", "kokoro-onnx", "kokoro-torch", "whisper"]
 Percent = Callable[[float], None]

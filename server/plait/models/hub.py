@@ -1,4 +1,4 @@
-"""Fetches models from the Hugging Face hub: one GGUF file, or an MLX repository.
+"""Fetches models from the Hugging Face hub: one GGUF or ggml file, or an MLX repository.
 
 Downloads go through huggingface_hub and its own cache, so an interrupted big download resumes, and
 the user's token, endpoint and offline settings hold. Does NOT know: the store, conversion.
@@ -12,8 +12,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from plait.models.catalogue import HubModel
 from plait.models.errors import SourceUnavailable
+from plait.models.sources import HubModel
 
 Progress = Callable[[str, float], None]
 
@@ -22,7 +22,7 @@ _MLX_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
 
 
 def fetch_file(model: HubModel, progress: Progress) -> Path:
-    """The GGUF file, in the hub's cache. Raises SourceUnavailable."""
+    """The one file, in the hub's cache. Raises SourceUnavailable."""
     from huggingface_hub import hf_hub_download
 
     assert model.file is not None
@@ -71,8 +71,14 @@ def _hub_errors(model: HubModel) -> Iterator[None]:
             model,
             f"the hub cannot be reached ({type(error).__name__})",
             "Check the network (HF_HUB_OFFLINE and HF_ENDPOINT too), or use the starter model:"
-            " chat_model = 'smollm2-135m-instruct'.",
+            f" {_starter_setting(model)}.",
         ) from error
+
+
+def _starter_setting(model: HubModel) -> str:
+    if model.listens:
+        return "transcribe_model = 'whisper-tiny.en'"
+    return "chat_model = 'smollm2-135m-instruct'"
 
 
 def _unavailable(model: HubModel, why: str, next_step: str) -> SourceUnavailable:

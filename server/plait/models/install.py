@@ -14,10 +14,10 @@ from pathlib import Path
 
 from plait.models import hub
 from plait.models.carrier import Progress, fetch_starter
-from plait.models.catalogue import HubModel, LocalModel, Source, Starter
 from plait.models.errors import ModelDamaged
 from plait.models.gguf_file import read_gguf
 from plait.models.manifest import FileEntry, Manifest, describe
+from plait.models.sources import HubModel, LocalModel, Source, Starter
 from plait.models.tokenizer import tokenizer_files
 
 GGUF_NAME = "model.gguf"

@@ -12,10 +12,11 @@ import re
 from pathlib import Path
 
 from plait.models.carrier import VOICES_NAME, Progress, fetch_starter
-from plait.models.catalogue import VOICE_BYTES, HubModel, LocalModel, Source, Starter
+from plait.models.catalogue import VOICE_BYTES
 from plait.models.errors import ModelDamaged, UnsupportedModel
 from plait.models.install import UNKNOWN_LICENCE
 from plait.models.manifest import Manifest, describe
+from plait.models.sources import HubModel, LocalModel, Source, Starter
 
 WEIGHTS_NAME = "model.onnx"
 

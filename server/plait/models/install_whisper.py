@@ -11,10 +11,10 @@ from pathlib import Path
 
 from plait.models import hub
 from plait.models.carrier import TOKENIZER_NAME, Progress, fetch_starter
-from plait.models.catalogue import HubModel, LocalModel, Source, Starter
 from plait.models.errors import UnsupportedModel
 from plait.models.install import UNKNOWN_LICENCE, link
 from plait.models.manifest import Manifest, describe
+from plait.models.sources import HubModel, LocalModel, Source, Starter
 from plait.models.whisper.ggml_file import check
 
 WEIGHTS_NAME = "model.bin"

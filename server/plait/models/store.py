@@ -27,29 +27,18 @@ from platformdirs import user_cache_dir
 from plait.installation import program_name
 from plait.models import forms, install, install_speech, install_whisper
 from plait.models.carrier import Progress, download_disk_bytes
-from plait.models.catalogue import (
-    STARTERS,
-    HubModel,
-    LocalModel,
-    Method,
-    Source,
-    Starter,
-    resolve,
-)
-from plait.models.errors import StoreError, UnknownModel, UnsupportedModel, disk_errors, disk_full
+from plait.models.catalogue import STARTERS, resolve
+from plait.models.errors import StoreError, UnknownModel, disk_errors, disk_full
+from plait.models.fitting import require_possible
 from plait.models.forms import CONVERTERS, METHOD_OF, Converter, Engine as Engine
 from plait.models.installed import InstalledModel as InstalledModel, installed_model
 from plait.models.manifest import Manifest, describe, read_manifest
+from plait.models.sources import Source, Starter
 
 _FETCH: Final = {
     "chat": install.fetch,
     "synthesize": install_speech.fetch,
     "transcribe": install_whisper.fetch,
-}
-_SETTING: Final[Mapping[Method, str]] = {
-    "chat": "chat_model",
-    "synthesize": "speech_model",
-    "transcribe": "transcribe_model",
 }
 
 
@@ -149,7 +138,7 @@ class ModelStore:
         return model if model is not None and model.form(engine) is not None else None
 
     def _install(self, name: str, source: Source, engine: Engine, progress: Progress) -> None:
-        _require_possible(source, engine)  # before gigabytes are fetched in vain
+        require_possible(source, engine)  # before gigabytes are fetched in vain
         forms.require_converter(engine)
         directory = self._models / source.directory_name
         manifest = _usable(directory)
@@ -251,34 +240,3 @@ def _staging_prefix(directory_name: str) -> str:
 def _usable(directory: Path) -> Manifest | None:
     manifest = read_manifest(directory)
     return None if manifest is None else manifest.usable(directory)
-
-
-def _require_possible(source: Source, engine: Engine) -> None:
-    """Raise UnsupportedModel for a model of another method, and for MLX weights under llama.cpp;
-    all else can be made to fit."""
-    method = METHOD_OF[engine]
-    other = _other_method(source, method)
-    if other is not None:
-        fitting = [name for name, starter in STARTERS.items() if starter.method == method]
-        raise UnsupportedModel(
-            f"{source.name} is a model for {other}; the engine {engine} needs one for {method}.",
-            f"Set {_SETTING[method]} = {' or '.join(map(repr, fitting))}.",
-        )
-    if method == "transcribe" and isinstance(source, HubModel) and not source.listens:
-        raise install_whisper.not_whisper(source)
-    is_mlx = (isinstance(source, HubModel) and source.file is None) or (
-        isinstance(source, LocalModel) and source.path.is_dir()
-    )
-    if is_mlx and engine == "llamacpp":
-        raise UnsupportedModel(
-            f"{source.description} holds MLX weights, which llama.cpp cannot load.",
-            "Use --chat-engine mlx, or name a GGUF file (hf:org/name/file.gguf).",
-        )
-
-
-def _other_method(source: Source, wanted: Method) -> Method | None:
-    """What a starter or a Whisper file of the hub is for, where it is not what is wanted."""
-    if isinstance(source, Starter):
-        return source.method if source.method != wanted else None
-    listens = isinstance(source, HubModel) and source.listens
-    return "transcribe" if listens and wanted != "transcribe" else None

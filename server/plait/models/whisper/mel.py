@@ -24,10 +24,10 @@ def mel_filters(bands: int) -> NDArray[np.float32]:
     slopes = edges[:, None] - np.fft.rfftfreq(_WINDOW_SAMPLES, 1 / _SAMPLE_RATE_HZ)[None]
     widths = np.diff(edges)[:, None]
     rising, falling = -slopes[:-2] / widths[:-1], slopes[2:] / widths[1:]
-    area = 2 / (edges[2:] - edges[:-2])[:, None]
-    filters: NDArray[np.float32] = (np.maximum(0, np.minimum(rising, falling)) * area).astype(
-        np.float32
-    )
+    heights = 2 / (edges[2:] - edges[:-2])[:, None]
+    # Rounded before it is scaled, as librosa did: the same bits as OpenAI's.
+    filters = np.maximum(0.0, np.minimum(rising, falling) + 0.0).astype(np.float32)
+    filters *= heights
     return filters
 
 
