@@ -41,5 +41,8 @@ def test_what_cannot_be_read_is_named(tmp_path: Path) -> None:
         read_clip(tmp_path / "bad.wav", AUDIO / "jfk.json")
     with pytest.raises(BenchError, match=r"bad\.json"):
         read_clip(tmp_path / "good.wav", tmp_path / "bad.json")
+    (tmp_path / "empty.wav").write_bytes(wav(b"", 8000))
+    with pytest.raises(BenchError, match="no samples"):
+        read_clip(tmp_path / "empty.wav", AUDIO / "jfk.json")
     with pytest.raises(BenchError, match=r"none\.json"):
         read_clip(tmp_path / "good.wav", tmp_path / "none.json")

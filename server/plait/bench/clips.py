@@ -58,7 +58,7 @@ def shipped_clip(name: str) -> Clip:
 
 
 def read_clip(path: Path, reference: Path) -> Clip:
-    """Raises BenchError for a file that is missing, or not PCM16."""
+    """Raises BenchError for a file that is missing, empty, or not PCM16."""
     try:
         with wave.open(str(path)) as file:
             pcm = file.readframes(file.getnframes())
@@ -67,6 +67,8 @@ def read_clip(path: Path, reference: Path) -> Clip:
         raise BenchError(f"{path.name} cannot be read as a WAV file: {error}") from error
     if width != SAMPLE_BYTES:
         raise BenchError(f"{path.name} has samples of {8 * width} bits: convert it to 16.")
+    if not pcm:
+        raise BenchError(f"{path.name} holds no samples.")
     text, utterances = _read_reference(reference)
     return Clip(path.stem, pcm, rate, channels, text, utterances)
 

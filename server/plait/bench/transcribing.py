@@ -9,6 +9,7 @@ whole process tree. Does NOT judge the figures (see `transcribe_report`).
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass, field
 from time import monotonic
@@ -27,6 +28,7 @@ from plait.wire.messages import Done
 
 FRAME_SECONDS = 0.1
 STAGGER_SECONDS = 1.0
+BUSY_SECONDS = 120.0  # of audio; far more than is decoded before a cancel
 WINDOW = 256  # measuring the engine, not a reader: no revision is skipped
 
 Advance = Callable[[int], None]
@@ -188,10 +190,10 @@ async def played(clip: Clip, begin: float, advance: Advance) -> AsyncIterator[by
 
 
 def listeners(client: Client, clip: Clip, ask: Ask) -> Callable[[int], Stream]:
-    """Opens streams that always have something to decode, to be cancelled."""
+    """Opens streams that have something to decode for a long time, to be cancelled."""
 
     def open_stream(number: int) -> Stream:
-        source = _for_ever(clip)
+        source = _again_and_again(clip)
         return client.open("transcribe", ask.params(clip), source=source, window=WINDOW)
 
     return open_stream
@@ -201,7 +203,7 @@ async def _at_once(clip: Clip) -> AsyncIterator[bytes]:
     yield clip.pcm
 
 
-async def _for_ever(clip: Clip) -> AsyncIterator[bytes]:
-    """As fast as it is listened to: the credit holds it back."""
-    while True:
+async def _again_and_again(clip: Clip) -> AsyncIterator[bytes]:
+    """As fast as it is listened to. It ends, so that nobody waits for a slot for ever."""
+    for _ in range(math.ceil(BUSY_SECONDS / clip.seconds)):
         yield clip.pcm
