@@ -17,6 +17,7 @@ import {
 } from "./audio-context.js";
 import { ContextWatch } from "./context-watch.js";
 import { InvalidRequestError, StreamError } from "./errors.js";
+import { checkedFormat } from "./options.js";
 
 const MAX_QUEUED_SECONDS = 30;
 /** The audio thread answers within a block; a context that does not run never does. */
@@ -221,19 +222,13 @@ function liveTrack(stream) {
  * @param {LiveParams} request
  * @returns {AudioFormat}
  */
-function formatOf({ sampleRate }, { channels = 1, encoding = "pcm_s16le", sampleRate: asked }) {
-  if (asked !== undefined && asked !== sampleRate) {
-    throw new InvalidRequestError(
-      `A MediaStream is heard at its AudioContext's ${sampleRate} Hz, not at ${asked}: leave sampleRate out.`,
-      { param: "sampleRate" },
-    );
-  }
-  if (channels !== 1 && channels !== 2) {
-    throw new InvalidRequestError(`channels must be 1 or 2, not ${channels}`, {
-      param: "channels",
-    });
-  }
-  return { sampleRate, channels, encoding };
+function formatOf({ sampleRate }, request) {
+  const asked = request.sampleRate ?? sampleRate;
+  if (asked === sampleRate) return checkedFormat({ ...request, sampleRate });
+  throw new InvalidRequestError(
+    `A MediaStream is heard at its AudioContext's ${sampleRate} Hz, not at ${asked}: leave sampleRate out.`,
+    { param: "sampleRate" },
+  );
 }
 
 function overflowError() {

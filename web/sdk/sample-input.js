@@ -6,7 +6,7 @@
 /** @import { AudioFormat, LiveParams } from "./types.d.ts" */
 /** @import { AudioInput, InputReports } from "./internal.d.ts" */
 
-import { InvalidRequestError } from "./errors.js";
+import { checkedFormat } from "./options.js";
 import { iteratorOver } from "./upload.js";
 
 const EXPECTED = "a MediaStream, a File or Blob, or samples: an array of them or an iterable";
@@ -24,20 +24,15 @@ export class SampleInput {
   /**
    * @param {LiveParams} request
    * @param {InputReports} reports
-   * @throws {InvalidRequestError}
+   * @throws {import("./errors.js").InvalidRequestError}
    */
-  constructor({ source, sampleRate, channels = 1, encoding = "pcm_s16le" }, reports) {
-    if (sampleRate === undefined) {
-      throw new InvalidRequestError(
-        "sampleRate is missing: samples do not say how many make a second",
-        { param: "sampleRate" },
-      );
-    }
+  constructor(request, reports) {
+    const { source } = request;
+    this.format = checkedFormat(request);
     // An array of samples is itself something to iterate, number by number.
     const whole = ArrayBuffer.isView(source) || source instanceof ArrayBuffer;
     this.#source = iteratorOver(whole ? [source] : source, "source", EXPECTED);
     this.#reports = reports;
-    this.format = { sampleRate, channels, encoding };
   }
 
   begin() {}

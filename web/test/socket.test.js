@@ -24,8 +24,8 @@ async function scriptedServer(t, answers = {}, { onConnection } = {}) {
     const say = (...messages) => {
       for (const message of messages) socket.send(JSON.stringify(message));
     };
-    socket.on("message", (data) => {
-      const message = JSON.parse(data);
+    socket.on("message", (data, isBinary) => {
+      const message = isBinary ? { type: "audio_in", data } : JSON.parse(data);
       received.push(message);
       answers[message.type]?.(message, say, socket);
     });
@@ -123,6 +123,71 @@ test("leaving the loop reaches the server as a cancel, and the proof comes back"
   for await (const _ of stream) break;
   const end = await stream.done;
   assert.deepEqual([end.state, end.released, end.stopMs], ["cancelled", true, 3]);
+});
+
+test("audio over a real socket: all of it, in order, and never beyond the credit", {
+  timeout: 20_000,
+}, async (t) => {
+  const CREDIT_BYTES = 50_000;
+  const samples = Int16Array.from({ length: 400_000 }, (_, i) => i % 30_000);
+  const heard = [];
+  let bytes = 0;
+  let beyond = 0;
+  const answers = {
+    open: ({ id }, say) =>
+      say(
+        { type: "accepted", id, phase: "queued", window_bytes: CREDIT_BYTES },
+        { type: "started", id },
+      ),
+    audio_in: ({ data }, say) => {
+      const acked = bytes;
+      bytes += data.length - 16;
+      beyond = Math.max(beyond, bytes - acked - CREDIT_BYTES);
+      heard.push(data.subarray(16));
+      say({ type: "input_ack", id: data.readUInt32LE(4), bytes, window_bytes: CREDIT_BYTES });
+    },
+    end: ({ id }, say) => say({ type: "done", id, seq: 0, finish_reason: "stop" }),
+  };
+  const { url } = await scriptedServer(t, answers);
+  const { transcribe } = clientOf(t, url);
+  const stream = transcribe.live({ source: samples, sampleRate: 16_000 });
+  assert.deepEqual(await stream.collect(), []);
+  assert.ok(beyond <= 0);
+  assert.ok(Buffer.concat(heard).equals(Buffer.from(samples.buffer)));
+  assert.equal(stream.sentMs, 25_000);
+});
+
+test("a socket that nobody reads is not filled: the source waits", {
+  timeout: 20_000,
+}, async (t) => {
+  const LIMIT_BYTES = 131_072;
+  let sendBehind = 0;
+  let own;
+  class Watched extends WebSocket {
+    send(data) {
+      own = this;
+      if (typeof data !== "string") sendBehind = Math.max(sendBehind, this.bufferedAmount);
+      super.send(data);
+    }
+  }
+  const answers = {
+    open: ({ id }, say, socket) => {
+      say({ type: "accepted", id, phase: "queued", window_bytes: 1e9 }, { type: "started", id });
+      socket.pause();
+    },
+  };
+  const { url, sockets } = await scriptedServer(t, answers);
+  function* noise() {
+    for (;;) yield new Uint8Array(32_768);
+  }
+  const client = clientOf(t, url, { WebSocket: Watched });
+  const stream = client.transcribe.live({ source: noise(), sampleRate: 16_000 });
+  await client.models();
+  // What the kernel holds is taken, and then no more.
+  while (own.bufferedAmount <= LIMIT_BYTES) await new Promise((resolve) => setImmediate(resolve));
+  assert.ok(sendBehind <= LIMIT_BYTES, `sent on with ${sendBehind} bytes waiting`);
+  stream.cancel();
+  sockets[0].resume();
 });
 
 test("nobody listens: the request fails with connection_failed and its cause", {

@@ -399,12 +399,20 @@ test("errors are typed as for chat, with what the server says beside them", asyn
   assert.deepEqual([thrown.code, thrown.class], ["invalid_audio", "client"]);
 });
 
-test("samples without their rate are refused before anything is sent", async () => {
+test("E16: samples that do not say what they are, are refused before anything is sent", async () => {
   const { client, socket } = await openClient();
-  assert.throws(
-    () => client.transcribe.live({ source: [] }),
-    (error) => InvalidRequestError.isInstance(error) && error.param === "sampleRate",
-  );
+  for (const sampleRate of [undefined, null, 0, -1, "abc", Number.NaN, Number.POSITIVE_INFINITY]) {
+    assert.throws(
+      () => client.transcribe.live({ source: [], sampleRate }),
+      (error) => InvalidRequestError.isInstance(error) && error.param === "sampleRate",
+    );
+  }
+  for (const wrong of [{ channels: 3 }, { encoding: "opus" }]) {
+    assert.throws(
+      () => client.transcribe.live({ source: [], sampleRate: 16_000, ...wrong }),
+      (error) => InvalidRequestError.isInstance(error) && error.param === Object.keys(wrong)[0],
+    );
+  }
   for (const source of [undefined, null, 5, {}]) {
     assert.throws(
       () => client.transcribe.live({ source, sampleRate: 16_000 }),
