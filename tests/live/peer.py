@@ -7,12 +7,40 @@ import json
 import socket
 import struct
 from collections.abc import AsyncIterator
+from dataclasses import dataclass, field
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
+from plait.wire.codec import BinaryKind, encode_binary
+
 TERMINALS = {"done", "cancelled", "error", "rejected"}
+
+
+@dataclass
+class Transcript:
+    """What came of one transcription."""
+
+    segments: list[dict[str, Any]] = field(default_factory=list)
+    events: list[str] = field(default_factory=list)
+    end: dict[str, Any] = field(default_factory=dict)
+
+    @property
+    def finals(self) -> list[str]:
+        return [segment["text"] for segment in self.segments if segment["is_final"]]
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.finals)
+
+    def take(self, message: dict[str, Any]) -> None:
+        if message["type"] in TERMINALS:
+            self.end = message
+        elif message["type"] == "item" and "segment" in message["data"]:
+            self.segments.append(message["data"]["segment"])
+        elif message["type"] == "item":
+            self.events.append(message["data"]["event"])
 
 
 class Peer:
@@ -43,6 +71,30 @@ class Peer:
                 audio += received[16:]
                 frames -= 1
         return audio
+
+    async def transcribe(self, id: int, **fields: Any) -> None:
+        """Open a transcription of 16 kHz mono PCM16; `params` are merged in."""
+        params = {"sample_rate": 16_000} | fields.pop("params", {})
+        opening = {"type": "open", "id": id, "method": "transcribe", "params": params}
+        await self.say(opening | fields)
+
+    async def send_audio(self, id: int, audio: bytes, piece: int = 32_000) -> None:
+        """In frames of `piece` bytes."""
+        for begin in range(0, len(audio), piece):
+            payload = audio[begin : begin + piece]
+            await self.ws.send(encode_binary(BinaryKind.AUDIO_IN, 0, id, 0, 0, payload))
+
+    async def hear_transcripts(self, *ids: int) -> dict[int, Transcript]:
+        """Read until each id has its terminal; acks every item on the way."""
+        heard = {id: Transcript() for id in ids}
+        while not all(transcript.end for transcript in heard.values()):
+            message = await self.hear()
+            transcript = heard.get(message.get("id", 0))
+            if message["type"] == "item":
+                await self.say({"type": "ack", "id": message["id"], "seq": message["seq"]})
+            if transcript is not None:
+                transcript.take(message)
+        return heard
 
     async def hear(self) -> dict[str, Any]:
         """The next text message."""

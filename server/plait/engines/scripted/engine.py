@@ -62,7 +62,8 @@ class _Pace:
         if seconds <= 0:
             return True
         now = self.clock()
-        due = self._due = self._due if self._due is not None else now + seconds
+        # What is left of a step of jobs that are gone binds nobody for longer than his own.
+        due = self._due = now + seconds if self._due is None else min(self._due, now + seconds)
         if deaf:
             threading.Event().wait(due - now)
         else:
