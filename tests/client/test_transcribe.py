@@ -255,7 +255,7 @@ async def test_a_callable_is_called_until_it_gives_nothing(
 async def test_what_is_no_source_is_said_at_once() -> None:
     async with serving(Peer.gone) as url, connect(url) as client:
         with pytest.raises(InvalidRequest, match=r"transcribe\.file"):
-            client.transcribe.live(b"1234", sample_rate=16000)  # type: ignore[arg-type]
+            client.transcribe.live(b"1234", sample_rate=16000)  # type: ignore[call-overload]
 
 
 # --- endings -----------------------------------------------------------------------------------

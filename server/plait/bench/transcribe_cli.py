@@ -33,6 +33,7 @@ def add_arguments(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     transcribe.add_argument("--url", help="a running server (http://host:port), not an own one")
     transcribe.add_argument("--model", help="default: this platform's, or the server's first")
     transcribe.add_argument("--language", help="default: detected, where the model knows several")
+    transcribe.add_argument("--silence-ms", type=positive, help="what ends a segment")
     transcribe.add_argument("--wav", type=Path, metavar="FILE", help="PCM16; default: shipped")
     transcribe.add_argument(
         "--reference",
@@ -66,12 +67,14 @@ def _transcribe(parsed: argparse.Namespace) -> int:
 async def _measure(parsed: argparse.Namespace) -> Findings:
     clip = await asyncio.to_thread(_clip, parsed)
     short = (await asyncio.to_thread(shipped_clip, "jfk")).beginning(WARM_UP_SECONDS)
-    findings = Findings(parsed.engine, [], [], {"clip": clip.name, "clip_seconds": clip.seconds})
+    plan = {"rounds": parsed.rounds, "cores": parsed.cores, "silence_ms": parsed.silence_ms}
+    record = {"clip": clip.name, "clip_seconds": clip.seconds, "plan": plan}
+    findings = Findings(parsed.engine, [], [], record)
     offline = await _offline(parsed, clip)
     async with _server(parsed) as server, connect(server.ws_url) as client:
         # Our own server has one model, by whatever name it was asked for.
         model = None if parsed.url is None else parsed.model
-        ask = transcribing.Ask(model, parsed.language)
+        ask = transcribing.Ask(model, parsed.language, parsed.silence_ms)
         await transcribing.warm_up(client, short, ask)
         await _add_levels(findings, server, client, clip, ask, offline, parsed)
         if parsed.cancels:

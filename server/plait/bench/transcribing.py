@@ -11,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import math
 from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -40,10 +40,10 @@ class Ask:
 
     model: str | None = None
     language: str | None = None
+    silence_ms: int | None = None
 
     def params(self, clip: Clip) -> dict[str, Any]:
-        asked = {"model": self.model, "language": self.language}
-        given = {name: value for name, value in asked.items() if value is not None}
+        given = {name: value for name, value in asdict(self).items() if value is not None}
         return {"sample_rate": clip.sample_rate, "channels": clip.channels} | given
 
 

@@ -9,10 +9,15 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, Required, TypedDict, Unpack, overload
 
 from plait.client.stream import Stream
-from plait.client.transcription import Transcription, TranscriptionStream
+from plait.client.transcription import (
+    Segment,
+    SpeechEvent,
+    Transcription,
+    TranscriptionStream,
+)
 from plait.client.wav_file import Source, WavFile
 from plait.errors import InvalidRequest
 from plait.wire.messages import DEFAULT_WINDOW, Priority
@@ -27,12 +32,49 @@ _SAMPLES = {"pcm_s16le": "h", "pcm_f32le": "f"}
 _BYTES = ("B", "b", "c")
 
 
+class LiveOptions(TypedDict, total=False):
+    """What `live` takes besides `events`, which decides what it yields."""
+
+    sample_rate: Required[int]
+    channels: int
+    encoding: str
+    model: str | None
+    language: str | None
+    interim: bool
+    words: bool
+    prompt: str | None
+    silence_ms: int | None
+    max_segment_seconds: float | None
+    speech_threshold: float | None
+    window: int
+    priority: Priority
+    deadline_ms: int | None
+
+
 class Transcribe:
     """The method `transcribe` of one connection."""
 
     def __init__(self, open: Callable[..., Stream]) -> None:
         """`open`: the connection's `Client.open`."""
         self._open = open
+
+    @overload
+    def live(
+        self,
+        source: AsyncIterable[ReadableBuffer] | Take,
+        *,
+        events: Literal[False] = False,
+        **options: Unpack[LiveOptions],
+    ) -> TranscriptionStream[Segment]: ...
+
+    @overload
+    def live(
+        self,
+        source: AsyncIterable[ReadableBuffer] | Take,
+        *,
+        events: bool,
+        **options: Unpack[LiveOptions],
+    ) -> TranscriptionStream[Segment | SpeechEvent]: ...
 
     def live(
         self,
@@ -53,7 +95,7 @@ class Transcribe:
         window: int = DEFAULT_WINDOW,
         priority: Priority = "interactive",
         deadline_ms: int | None = None,
-    ) -> TranscriptionStream:
+    ) -> TranscriptionStream[Any]:
         """Transcribe audio while it comes; see PROTOCOL.md §3 for what may be asked.
 
         `source` gives interleaved samples, little-endian, at `sample_rate` Hz (8000 … 48000), in

@@ -7,6 +7,7 @@ This module does NOT know sockets, flow control (see `stream`) nor where the aud
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Generic, TypeVar, cast
 
 import msgspec
 
@@ -50,7 +51,10 @@ class Transcription:
     segments: tuple[Segment, ...]
 
 
-class TranscriptionStream(MethodStream):
+Heard = TypeVar("Heard", bound=Segment | SpeechEvent)
+
+
+class TranscriptionStream(MethodStream, Generic[Heard]):
     """Single-use asynchronous iterator over `Segment`s, and over `SpeechEvent`s where asked for.
 
         async with client.transcribe.live(microphone(), sample_rate=16000) as stream:
@@ -62,13 +66,13 @@ class TranscriptionStream(MethodStream):
     and what the source of the audio raised.
     """
 
-    async def __anext__(self) -> Segment | SpeechEvent:
+    async def __anext__(self) -> Heard:
         while True:
             data = (await anext(self.stream)).data or {}
             if "segment" in data:
-                return msgspec.convert(data["segment"], Segment)
-            if "event" in data:
-                return msgspec.convert(data, SpeechEvent)
+                return cast(Heard, msgspec.convert(data["segment"], Segment))
+            if "event" in data:  # comes only where it was asked for
+                return cast(Heard, msgspec.convert(data, SpeechEvent))
 
     async def collect(self) -> Transcription:
         """All that was said. Raises like iteration: half of it never looks like the whole.
