@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 from plait.engines import ipc
 from plait.engines.base import (
     Cancel,
+    Consumed,
     EngineInfo,
     Event,
     Failed,
@@ -33,6 +34,7 @@ from plait.engines.base import (
     Resume,
     Shutdown,
     Start,
+    Starved,
     Stats,
 )
 from plait.errors import BY_CODE, ContextOverflow
@@ -46,6 +48,9 @@ EVENTS: list[Event] = [
     Refused(1, FAULT),
     Item(1, b'{"content":"\xf0\x9f\xa7\xb5"}'),
     Item(1, bytes(range(256)), units=40, kind=1, flags=3, aux=2**32 - 1),
+    Item(1, b'{"segment":{"index":6}}', units=800, revises=7),
+    Consumed(1, 3_840_000),
+    Starved(1, 2**40, 12),
     Finished(1, "stop", {"prompt_tokens": 10}),
     Failed(1, FAULT, {}),
     Released(1, 12.5, 3, {"completion_tokens": 4}),

@@ -241,3 +241,13 @@ def test_a_load_can_fail_as_told_and_reports_how_it_goes() -> None:
         load(scripted_spec(load_fail="no such file"), NoFlags(), lambda *r: reports.append(r))
 
     assert reports == [("weights", 0), ("weights", 25), ("weights", 50), ("weights", 75)]
+
+
+def test_a_long_step_of_a_job_that_is_gone_keeps_no_other_waiting() -> None:
+    engine = engine_of()
+    opened(engine, 1, "step_ms=600000")
+    assert engine.step() == []
+    engine.cancel(1)
+    assert [type(event) for event in engine.step()] == [Released]
+    opened(engine, 2, "tokens=2 step_ms=1")
+    assert text_of(run_until_idle(engine), 2) == "w0 w1 "
