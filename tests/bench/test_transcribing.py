@@ -103,7 +103,8 @@ async def test_a_clip_is_played_whole_and_no_faster_than_it_was_spoken() -> None
     frames = [frame async for frame in played(clip, begin, seconds.append)]
 
     assert b"".join(frames) == clip.pcm
-    assert monotonic() - begin >= 0.2  # a frame comes when all of it would have been recorded
+    # A frame comes when all of it would have been recorded; timers may be a moment early.
+    assert monotonic() - begin >= 0.19
 
 
 async def test_a_clip_that_is_late_catches_up_at_once() -> None:
