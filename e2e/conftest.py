@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
 from collections.abc import Callable, Iterator
-from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Playwright, sync_playwright
+from playwright.sync_api import (
+    Browser,
+    BrowserContext,
+    Playwright,
+    ViewportSize,
+    sync_playwright,
+)
 
+from e2e.browser import launch
+from e2e.microphone import launch_with_microphone, set_device_rate, write_clip
 from e2e.playground import Playground
 from e2e.tape import Tape
+from plait.engines.scripted.hearing import recite
 from tests.live.server import LiveServer, live_server
 
+WIDE: ViewportSize = {"width": 1440, "height": 900}
 OpenTaped = Callable[..., tuple[Playground, Tape]]
-FLAGS = [
-    "--disable-gpu",
-    "--disable-quic",
-    "--no-first-run",
-    "--disable-background-networking",
-    "--disable-component-update",
-    "--disable-sync",
-    # A tab that is not in front still paints and keeps its timers: tests open several.
-    "--disable-backgrounding-occluded-windows",
-    "--disable-renderer-backgrounding",
-]
+OpenHearing = Callable[..., Playground]
+# What the fake microphone says, in words of the scripted engine: two phrases in three seconds.
+SPOKEN = "three four . six seven eight nine ."
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -33,28 +32,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.add_marker(pytest.mark.browser)
 
 
-def browser_path() -> str:
-    """What `make test` found, or .ci/browser finds; it says what to install if there is none."""
-    if path := os.environ.get("PLAIT_TEST_BROWSER"):
-        return path
-    finder = Path(__file__).parents[1] / ".ci" / "browser"
-    found = subprocess.run([finder], capture_output=True, text=True, check=False)
-    if found.returncode != 0:
-        raise RuntimeError(found.stderr)
-    return found.stdout.strip()
-
-
 @pytest.fixture(scope="session")
 def playwright() -> Iterator[Playwright]:
     with sync_playwright() as started:
         yield started
-
-
-def launch(playwright: Playwright, *flags: str) -> Browser:
-    root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
-    return playwright.chromium.launch(
-        executable_path=browser_path(), args=[*FLAGS, *root, *flags], timeout=60_000
-    )
 
 
 @pytest.fixture(scope="session")
@@ -78,7 +59,7 @@ def server(shared_server: LiveServer) -> LiveServer:
 
 @pytest.fixture
 def context(browser: Browser) -> Iterator[BrowserContext]:
-    made = browser.new_context(viewport={"width": 1440, "height": 900})
+    made = browser.new_context(viewport=WIDE)
     yield made
     made.close()
 
@@ -119,7 +100,7 @@ def speaking(speaking_server: LiveServer, new_tab: Callable[[str], Playground]) 
 def taped(browser: Browser, speaking_server: LiveServer) -> Iterator[OpenTaped]:
     """Opens the page with a tape in it."""
     speaking_server.wait_idle(20)
-    context = browser.new_context(viewport={"width": 1440, "height": 900}, bypass_csp=True)
+    context = browser.new_context(viewport=WIDE, bypass_csp=True)
     tab = Playground(context.new_page(), speaking_server.url)
 
     def open_taped(rate: int | None = None) -> tuple[Playground, Tape]:
@@ -129,3 +110,61 @@ def taped(browser: Browser, speaking_server: LiveServer) -> Iterator[OpenTaped]:
     yield open_taped
     context.close()
     assert tab.errors == []
+
+
+@pytest.fixture(scope="session")
+def listening_server() -> Iterator[LiveServer]:
+    with live_server(speech="scripted", transcribe="scripted", slots=4) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def microphone_browser(
+    playwright: Playwright, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Callable[[int], Browser]]:
+    """One browser per rate of its microphone, which says SPOKEN over and over."""
+    launched: dict[int, Browser] = {}
+
+    def microphone_browser(rate: int) -> Browser:
+        if rate not in launched:
+            clip = tmp_path_factory.mktemp("clip") / f"{rate}.wav"
+            write_clip(clip, recite(SPOKEN, rate), rate)
+            launched[rate] = launch_with_microphone(playwright, clip)
+        return launched[rate]
+
+    yield microphone_browser
+    for browser in launched.values():
+        browser.close()
+
+
+@pytest.fixture
+def hearing(
+    microphone_browser: Callable[[int], Browser], listening_server: LiveServer
+) -> Iterator[OpenHearing]:
+    """Opens tabs with a microphone, connected, on the Listen panel; they share storage."""
+    listening_server.wait_idle(20)
+    contexts: dict[int, BrowserContext] = {}
+    tabs: list[Playground] = []
+
+    def open_hearing(url: str = listening_server.url, rate: int = 48_000) -> Playground:
+        if rate not in contexts:
+            contexts[rate] = microphone_browser(rate).new_context(viewport=WIDE)
+        tab = Playground(contexts[rate].new_page(), url)
+        tabs.append(tab)
+        set_device_rate(tab.page, rate)
+        tab.open().show_panel("Listen")
+        return tab
+
+    yield open_hearing
+    for context in contexts.values():
+        context.close()
+    assert [tab.errors for tab in tabs if tab.errors] == []
+
+
+@pytest.fixture
+def listening(listening_server: LiveServer, new_tab: Callable[[str], Playground]) -> Playground:
+    """Without a microphone: for files."""
+    listening_server.wait_idle(20)
+    tab = new_tab(listening_server.url).open()
+    tab.show_panel("Listen")
+    return tab

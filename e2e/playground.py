@@ -89,6 +89,14 @@ class Playground:
     def stage(self) -> Stage:
         return Stage(self.test_id("stage"))
 
+    def record(self) -> Listening:
+        self.test_id("record").click()
+        return self.listening
+
+    @property
+    def listening(self) -> Listening:
+        return Listening(self.test_id("listening"))
+
     def show_panel(self, name: str) -> None:
         self.page.get_by_role("navigation").get_by_role("button", name=name).click()
 
@@ -168,3 +176,34 @@ class Stage:
         pattern = rf"0:(?:{later})\.\d" if seconds else rf"0:(?:00\.[1-9]|(?:{later})\.\d)"
         expect(self.heard).to_contain_text(re.compile(pattern), timeout=GENEROUS_MS)
         return self
+
+
+class Listening:
+    """The transcription of the Listen panel."""
+
+    def __init__(self, root: Locator) -> None:
+        self.root = root
+        self.text = root.get_by_test_id("transcript")
+        self.segments = root.get_by_test_id("segment")
+        self.finals = root.locator("[data-testid=segment][data-final=true]")
+        self.interims = root.locator("[data-testid=segment][data-final=false]")
+        self.stop = root.get_by_test_id("stop-listening")
+        self.receipt = root.get_by_test_id("listening-receipt")
+        self.again = root.get_by_test_id("listen-again")
+
+    @property
+    def stream_id(self) -> int:
+        return int(self.root.get_attribute("data-stream-id") or 0)
+
+    def wait_state(self, state: str) -> Listening:
+        expect(self.root).to_have_attribute("data-state", state, timeout=GENEROUS_MS)
+        return self
+
+    def wait_final(self, words: str) -> Listening:
+        """Until these words, in this order, are in a segment that is settled."""
+        expect(self.finals.filter(has_text=words).first).to_be_attached(timeout=GENEROUS_MS)
+        return self
+
+    def read(self) -> list[str]:
+        """The segments' texts, without their times."""
+        return self.segments.locator(".segment-text").all_inner_texts()

@@ -15,7 +15,7 @@ from typing import Literal
 
 from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
 
-from e2e.conftest import launch
+from e2e.browser import launch
 from e2e.playground import Playground
 from tests.live.server import LiveServer, live_server
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 import pytest
 from playwright.sync_api import Browser, Playwright, expect
 
-from e2e.conftest import launch
+from e2e.browser import launch
 from e2e.playground import Playground
 from tests.live.server import LiveServer
 

@@ -1,4 +1,4 @@
-"""The same promises on real weights: the starter model under llama.cpp, and Kokoro."""
+"""The same promises on real weights: the starter model under llama.cpp, Kokoro, and Whisper."""
 
 from __future__ import annotations
 
@@ -8,9 +8,13 @@ from array import array
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import numpy as np
 import pytest
-from playwright.sync_api import expect
+import soxr
+from playwright.sync_api import Browser, Playwright, expect
 
+import plait.bench
+from e2e.microphone import launch_with_microphone, set_device_rate, write_clip
 from e2e.playground import Playground
 from tests.live.server import LiveServer, live_server
 
@@ -92,3 +96,55 @@ def test_a_real_voice_is_followed_word_by_word_and_saved(
         assert 0.8 < file.getnframes() / file.getframerate() < 4
         samples = array("h", file.readframes(file.getnframes()))
     assert max(map(abs, samples)) > 3000
+
+
+JFK = Path(plait.bench.__file__).parent / "audio" / "jfk.wav"
+DEVICE_RATE = 48_000
+
+
+@pytest.fixture(scope="module")
+def whisper_server() -> Iterator[LiveServer]:
+    pytest.importorskip("pywhispercpp")
+    with live_server(transcribe="whisper") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def speaker(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A browser whose microphone hears a president, over and over."""
+    with wave.open(str(JFK), "rb") as file:
+        rate, samples = file.getframerate(), np.frombuffer(file.readframes(-1), np.int16)
+    speech = soxr.resample(samples, rate, DEVICE_RATE)
+    pause = np.zeros(DEVICE_RATE, np.int16)
+    clip = tmp_path_factory.mktemp("clip") / "jfk.wav"
+    write_clip(clip, np.concatenate([pause, speech]).tobytes(), DEVICE_RATE)
+    launched = launch_with_microphone(playwright, clip)
+    yield launched
+    launched.close()
+
+
+def test_a_president_is_written_down_while_he_speaks_and_stopped(
+    whisper_server: LiveServer, speaker: Browser
+) -> None:
+    playground = Playground(speaker.new_page(), whisper_server.url)
+    set_device_rate(playground.page, DEVICE_RATE)
+    playground.open().show_panel("Listen")
+    listening = playground.record()
+    expect(listening.interims.first).to_be_attached(timeout=SECONDS * 1000)
+    expect(listening.text).to_contain_text(
+        re.compile("what your country can do for you", re.IGNORECASE), timeout=SECONDS * 1000
+    )
+
+    playground.test_id("record").click()
+
+    expect(listening.root).to_have_attribute("data-state", "completed", timeout=SECONDS * 1000)
+    expect(listening.interims).to_have_count(0)
+    expect(listening.text).to_contain_text(re.compile("fellow americans", re.IGNORECASE))
+    listening.again.click()
+    expect(listening.interims.first).to_be_attached(timeout=SECONDS * 1000)
+    listening.stop.click()
+    listening.wait_state("cancelled")
+    expect(listening.receipt).to_contain_text("stopped")
+    whisper_server.wait_idle(20)
+    assert playground.errors == []
+    playground.page.close()
