@@ -13,16 +13,14 @@ import struct
 from collections.abc import Callable
 from dataclasses import astuple
 from pathlib import Path
-from typing import Any, BinaryIO, Final
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import BinaryIO, Final
 
 from plait.models.whisper.ct2_file import damaged, read_ct2
 from plait.models.whisper.ct2_names import Arrays, array_of
 from plait.models.whisper.ggml_file import MAGIC, GgmlHeader, check
 from plait.models.whisper.mel import mel_filters
-from plait.models.whisper.tensors import F32, Q8_0, TensorKind, expected_tensors
+from plait.models.whisper.packing import packed
+from plait.models.whisper.tensors import expected_tensors
 from plait.models.whisper.vocabulary import read_vocabulary
 
 TOKENIZER_NAME: Final = "tokenizer.json"
@@ -104,21 +102,6 @@ def _write_tensors(
         dims = tensor.shape[::-1]
         file.write(struct.pack("<3i", len(dims), len(text), tensor.kind.number))
         file.write(struct.pack(f"<{len(dims)}i", *dims) + text)
-        file.write(_packed(array, tensor.kind))
+        file.write(packed(array, tensor.kind))
         done += tensor.bytes
         progress(min(99.0, 100 * done / total))
-
-
-def _packed(array: NDArray[Any], kind: TensorKind) -> bytes:
-    if kind is Q8_0:
-        return _quantized(array.astype(np.float32))
-    return array.astype("<f4" if kind is F32 else "<f2").tobytes()
-
-
-def _quantized(array: NDArray[np.float32]) -> bytes:
-    """Blocks of 32 values: a float16 scale, then each value as a multiple of it, -127 to 127."""
-    blocks = array.reshape(-1, Q8_0.block)
-    scales = np.abs(blocks).max(axis=1, keepdims=True) / np.float32(127)
-    steps = np.round(blocks / np.where(scales == 0, np.float32(1), scales)).astype(np.int8)
-    packed = np.concatenate([scales.astype("<f2").view(np.int8), steps], axis=1)
-    return packed.tobytes()
