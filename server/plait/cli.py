@@ -88,7 +88,7 @@ def _parser(*, with_bench: bool) -> argparse.ArgumentParser:
 
         bench.add_arguments(commands)
     else:
-        commands.add_parser("bench", help="measure cancel latency and throughput")
+        commands.add_parser("bench", help="measure latency, throughput, accuracy and cancels")
     doctor = commands.add_parser("doctor", help="look at machine, engines and models")
     doctor.add_argument("--json", action="store_true", help="print the report as JSON")
     _add_config(doctor)
