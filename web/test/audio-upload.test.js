@@ -24,14 +24,14 @@ const SOURCES = {
   "an array of Int16Array": [Int16Array.of(1, 2), Int16Array.of(3)],
   "one Int16Array": Int16Array.of(1, 2, 3),
   "its bytes": new Uint8Array([1, 0, 2, 0, 3, 0]),
-  "bytes cut within a sample": [new Uint8Array([1, 0, 2]), new Uint8Array([0, 3, 0])],
+  "E14: bytes cut within a sample": [new Uint8Array([1, 0, 2]), new Uint8Array([0, 3, 0])],
   "an ArrayBuffer": Int16Array.of(1, 2, 3).buffer,
   "a Buffer of Node": Buffer.from([1, 0, 2, 0, 3, 0]),
   "part of an array": Int16Array.of(0, 1, 2, 3, 4).subarray(1, 4),
   "floats, of what 16 bits can say": Float32Array.of(1 / 32_768, 2 / 32_768, 3 / 32_768),
 };
 for (const [name, source] of Object.entries(SOURCES)) {
-  test(`samples may be ${name}`, async () => {
+  test(`${name} may be the samples`, async () => {
     const { peer, stream } = await uploading(source);
     assert.deepEqual([...peer.heard(stream.id)], [1, 0, 2, 0, 3, 0]);
     assert.equal(peer.types(stream.id).at(-1), "end");
@@ -101,7 +101,7 @@ test("H03: no frame is larger than the server reads", async () => {
   );
 });
 
-test("no more goes up than there is credit for, and the source is not read ahead of it", async () => {
+test("E09: no more goes up than there is credit for, and the source is not read ahead of it", async () => {
   let asked = 0;
   function* blocks() {
     for (;;) {

@@ -164,7 +164,7 @@ test("the level is told as it is captured, whether or not it can be sent", async
   ]);
 });
 
-test("beyond 30 s that cannot be sent it stops, with an error that says so", async () => {
+test("E09: beyond 30 s that cannot be sent it stops, with an error that says so", async () => {
   const { post, stream, node, peer, context } = await listening();
   const reading = drain(stream);
   for (let i = 0; i < 30; i += 1) post(new Int16Array(48_000));
@@ -179,7 +179,7 @@ test("beyond 30 s that cannot be sent it stops, with an error that says so", asy
   assert.deepEqual([context.source.destination, node.destination], [null, null]);
 });
 
-test("stopInput asks for the last block, sends it, then the end: no word is cut", async () => {
+test("E05: stopInput asks for the last block, sends it, then the end: no word is cut", async () => {
   const { peer, post, stream, node, context, states } = await listening();
   peer.beginTranscription(stream.id);
   post(block(1));

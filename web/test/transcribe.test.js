@@ -188,7 +188,7 @@ test("on() refuses what there is not, and can be taken back", async () => {
   assert.deepEqual(told, []);
 });
 
-test("stopInput is a half-close: the source is let go, and what was said still comes", async () => {
+test("E05: stopInput is a half-close: the source is let go, and what was said still comes", async () => {
   const source = endless();
   const { peer, stream } = await openTranscription({ source });
   peer.beginTranscription(stream.id, 640);
