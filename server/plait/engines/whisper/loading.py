@@ -49,7 +49,9 @@ def load_streams(spec: LoadSpec, report: Report) -> tuple[Nursery, Facts]:
     """-> (the running zygote, what was found out). Raises ModelLoadFailed."""
     isolation = spec.options.get("isolation") or default_isolation()
     report("starting", None)
-    nursery = Nursery(Load(spec.weights, spec.options.get("ears", WHISPER), isolation))
+    ears = spec.options.get("ears", WHISPER)
+    spares = spec.slots or spec.threads + 1
+    nursery = Nursery(Load(spec.weights, ears, isolation, spares))
     multilingual = nursery.load(report)
     try:
         report("measuring", None)

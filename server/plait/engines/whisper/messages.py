@@ -25,11 +25,13 @@ RECEIVE_BYTES = 256 * 1024
 
 
 class Load(msgspec.Struct, tag="load", array_like=True):
-    """First. `ears`: "module:name" of what makes ears (see `ears`)."""
+    """First. `ears`: "module:name" of what makes ears (see `ears`). `spares`: processes to keep
+    while no stream needs them, where they are costly to start."""
 
     weights: str
     ears: str
     isolation: str
+    spares: int = 1
 
 
 class Open(msgspec.Struct, tag="open", array_like=True):

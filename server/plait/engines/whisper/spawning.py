@@ -1,6 +1,6 @@
 """Streams in spawned processes, each with weights of its own: for systems where fork is unsafe.
 
-A process serves one stream after the other and is kept while it is free, up to `MOST_SPARES`; one
+A process serves one stream after the other and is kept while it is free, up to `Load.spares`; one
 more is always under way, so that a stream rarely waits for a load. A stream is aborted by a word
 on its process' own socket, which the model's abort callback looks at; who has not confirmed after
 `CONFIRM_SECONDS` is killed. Does NOT know who asks (see `zygote`), nor what a stream says.
@@ -36,7 +36,6 @@ from plait.engines.whisper.messages import (
 from plait.errors import ModelLoadFailed
 
 CONFIRM_SECONDS = 0.05
-MOST_SPARES = 2
 
 
 @dataclass(eq=False, slots=True)
@@ -191,7 +190,7 @@ class SpawnedStreams:
 
     def _keep_spares(self) -> None:
         free = [one for one in self._all if one.job is None]
-        for child in free[MOST_SPARES:]:
+        for child in free[max(1, self._load.spares) :]:
             self._all.remove(child)
             child.end()
         if not free and not self._spares_fail:

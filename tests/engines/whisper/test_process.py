@@ -1,0 +1,328 @@
+"""The whisper adapter in its worker process, as the gateway has it: with scripted ears, then with
+the starter model.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import difflib
+import json
+import os
+import random
+import re
+import signal
+import wave
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import msgspec
+import psutil
+import pytest
+
+import plait
+from plait.engines.base import (
+    Cancel,
+    EngineInfo,
+    Failed,
+    Feed,
+    Finished,
+    FinishInput,
+    Item,
+    LoadSpec,
+    Prepare,
+    Prepared,
+    Released,
+    Start,
+)
+from plait.engines.process import EngineProcess
+from plait.models import ModelStore
+from tests.engines.recording import Lost, RecordingListener
+from tests.engines.whisper.rig import whisper_spec
+
+CLIPS = Path(plait.__file__).parent / "bench" / "audio"
+
+
+class Listening:
+    """One worker, and what its jobs sent so far."""
+
+    def __init__(self, engine: EngineProcess, told: RecordingListener) -> None:
+        self.engine = engine
+        self.told = told
+
+    @property
+    def worker(self) -> psutil.Process:
+        assert self.engine.pid is not None
+        return psutil.Process(self.engine.pid)
+
+    @property
+    def zygote(self) -> psutil.Process:
+        (zygote,) = self.worker.children()
+        return zygote
+
+    async def open(self, job: int, audio: bytes = b"", **params: object) -> None:
+        self.engine.send(Prepare(job, "transcribe", {"sample_rate": 16_000, **params}, "test"))
+        await self.told.expect(Prepared)
+        self.engine.send(Start(job))
+        if audio:
+            self.engine.send(Feed(job, audio=audio))
+
+    def cancel(self, job: int) -> None:
+        self.engine.send(Cancel(job, asyncio.get_running_loop().time()))
+
+    async def said(self, job: int) -> None:
+        if not self.items(job):
+            await self.told.expect(Item, lambda item: item.job == job)
+
+    async def released(self, job: int) -> Released:
+        for event in self.told.passed:
+            if isinstance(event, Released) and event.job == job:
+                return event
+        return await self.told.expect(Released, lambda event: event.job == job)
+
+    async def patiently_released(self, job: int) -> Released:
+        """Decoding takes long where everything is busy."""
+        for _ in range(8):
+            with contextlib.suppress(TimeoutError):
+                return await self.released(job)
+        raise AssertionError(f"job {job} was not released")
+
+    def items(self, job: int) -> list[dict[str, object]]:
+        passed = self.told.passed
+        mine = [event for event in passed if isinstance(event, Item) and event.job == job]
+        return [msgspec.json.decode(item.data) for item in mine]
+
+    def text(self, job: int) -> str:
+        """All finals."""
+        segments = [item["segment"] for item in self.items(job) if "segment" in item]
+        return " ".join(one["text"] for one in segments if one["is_final"])  # type: ignore[index]
+
+    def failures(self, job: int) -> list[str]:
+        passed = self.told.passed
+        return [one.fault.code for one in passed if isinstance(one, Failed) and one.job == job]
+
+
+@contextlib.asynccontextmanager
+async def worker_of(spec: LoadSpec) -> AsyncIterator[Listening]:
+    listener = RecordingListener()
+    engine = EngineProcess(spec, listener)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(engine.run())
+        try:
+            await ready(listener)
+            yield Listening(engine, listener)
+        finally:
+            await engine.close(grace_seconds=5)
+
+
+async def ready(told: RecordingListener) -> EngineInfo:
+    """A model takes long to load where everything is busy."""
+    for _ in range(5):
+        with contextlib.suppress(TimeoutError):
+            event = await told.expect(object, lambda event: isinstance(event, EngineInfo | Lost))
+            assert isinstance(event, EngineInfo), event
+            return event
+    raise AssertionError("the worker did not become ready")
+
+
+# --- with scripted ears -------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+async def scripted() -> AsyncIterator[Listening]:
+    async with worker_of(whisper_spec()) as worker:
+        yield worker
+
+
+async def test_input_wakes_the_worker_at_once(scripted: Listening) -> None:
+    await scripted.open(1, b"one ")
+    await scripted.said(1)
+    loop = asyncio.get_running_loop()
+
+    begin = loop.time()
+    for number in range(20):
+        scripted.engine.send(Feed(1, audio=b"word%d " % number))
+        await scripted.told.expect(Item)
+    took = loop.time() - begin
+    scripted.cancel(1)
+    await scripted.released(1)
+
+    assert took < 10  # each would wait for a step's whole second
+
+
+async def test_a_killed_stream_is_told_and_the_worker_goes_on(scripted: Listening) -> None:
+    await scripted.open(11, b"hello ")
+    await scripted.open(12, b"hello ")
+    await scripted.said(11)
+    await scripted.said(12)
+    loop = asyncio.get_running_loop()
+
+    begin = loop.time()
+    psutil.Process(int(str(scripted.items(11)[0]["pid"]))).kill()
+    await scripted.released(11)
+    took = loop.time() - begin
+    scripted.engine.send(FinishInput(12))
+    await scripted.released(12)
+
+    assert scripted.failures(11) == ["engine_crashed"]
+    assert any(isinstance(e, Finished) and e.job == 12 for e in scripted.told.passed)
+    assert took < 3  # a generous bound
+
+
+async def test_the_whole_group_of_processes_ends_with_the_worker() -> None:
+    async with worker_of(whisper_spec()) as worker:
+        await worker.open(1, b"hello ")
+        await worker.said(1)
+        everybody = [worker.worker, worker.zygote, *worker.zygote.children()]
+        assert len(everybody) == 3
+
+    _, alive = await asyncio.to_thread(psutil.wait_procs, everybody, 20)
+    assert not alive
+
+
+@pytest.mark.parametrize("idle", [True, False])
+async def test_the_death_of_the_zygote_is_the_workers_and_it_comes_back(idle: bool) -> None:
+    async with worker_of(whisper_spec()) as worker:
+        if not idle:
+            await worker.open(1, b"hello ")
+            await worker.said(1)
+        before = [worker.worker, worker.zygote, *worker.zygote.children()]
+        loop = asyncio.get_running_loop()
+
+        begin = loop.time()
+        worker.zygote.send_signal(signal.SIGKILL)
+        lost = await worker.told.expect(Lost)
+        took = loop.time() - begin
+        await ready(worker.told)
+        await worker.open(2, b"again ")
+        await worker.said(2)
+
+        _, alive = await asyncio.to_thread(psutil.wait_procs, before, 20)
+        assert lost.error.code == "engine_crashed"
+        assert not alive
+        assert took < 3  # a generous bound
+
+
+async def test_the_death_of_the_worker_takes_all_with_it() -> None:
+    async with worker_of(whisper_spec()) as worker:
+        await worker.open(1, b"hello ")
+        await worker.said(1)
+        everybody = [worker.worker, worker.zygote, *worker.zygote.children()]
+
+        os.kill(everybody[0].pid, signal.SIGKILL)
+
+        await worker.told.expect(Lost)
+        _, alive = await asyncio.to_thread(psutil.wait_procs, everybody, 20)
+        assert not alive
+
+
+# --- with the starter model ---------------------------------------------------------------------
+
+
+def starter_spec(isolation: str, slots: int = 8) -> LoadSpec:
+    model = ModelStore().ensure("whisper-tiny.en", "whisper")
+    return LoadSpec(
+        "whisper",
+        model.name,
+        slots=slots,
+        context_tokens=0,
+        max_tokens=0,
+        method="transcribe",
+        weights=str(model.form("whisper")),
+        threads=2,
+        options={"isolation": isolation},
+    )
+
+
+@pytest.fixture
+def spawned_spec() -> LoadSpec:
+    """Outside the event loop: it reads files."""
+    return starter_spec("spawn", slots=1)
+
+
+@pytest.fixture(scope="module")
+async def starter() -> AsyncIterator[Listening]:
+    async with worker_of(starter_spec("fork")) as worker:
+        yield worker
+
+
+UTTERANCES = json.loads((CLIPS / "multi.json").read_text())
+# Read before any event loop runs: 16 kHz, mono.
+with wave.open(str(CLIPS / "multi.wav")) as clip:
+    MULTI: bytes = clip.readframes(clip.getnframes())
+
+
+def recorded(begin: float, end: float) -> bytes:
+    """Seconds of the clip."""
+    return MULTI[2 * int(begin * 16_000) : 2 * int(end * 16_000)]
+
+
+def utterance(*numbers: int) -> tuple[bytes, str]:
+    """-> (its audio, what is said in it): those sentences of the clip, one after the other."""
+    parts = [UTTERANCES[number] for number in numbers]
+    audio = b"".join(recorded(start - 0.3, end + 0.7) for start, end, _ in parts)
+    return audio, " ".join(text for _, _, text in parts)
+
+
+def likeness(heard: str, said: str) -> float:
+    words = re.sub(r"[^a-z' ]", "", heard.lower().replace("-", " ")).split()
+    return difflib.SequenceMatcher(None, words, said.split()).ratio()
+
+
+async def listen(worker: Listening, job: int, audio: bytes) -> None:
+    await worker.open(job, audio)
+    worker.engine.send(FinishInput(job))
+
+
+@pytest.mark.model
+@pytest.mark.timeout(300)
+async def test_eight_streams_at_once_hear_each_its_own(starter: Listening) -> None:
+    clips = [utterance(*n) for n in ((0,), (1,), (2,), (3,), (4,), (5,), (1, 4), (4, 2))]
+    for job, (audio, _) in enumerate(clips, 1):
+        await listen(starter, job, audio)
+    for job in range(1, 9):
+        await starter.patiently_released(job)
+
+    for job, (_, said) in enumerate(clips, 1):
+        alike = [likeness(starter.text(job), other) for _, other in clips]
+        assert starter.failures(job) == []
+        assert alike[job - 1] == max(alike) > 0.7, (starter.text(job), said)
+
+
+@pytest.mark.model
+@pytest.mark.timeout(300)
+async def test_cancels_at_any_moment_of_a_decode_leave_nothing(starter: Listening) -> None:
+    rng = random.Random(1)
+    audio, _ = utterance(0, 3)
+
+    async def cancel_some(first: int, count: int) -> tuple[int, int, list[psutil.Process]]:
+        for job in range(first, first + count):
+            await listen(starter, job, audio)
+            await asyncio.sleep(rng.uniform(0, 0.5))  # the moment is what is tried
+            starter.cancel(job)
+            assert (await starter.patiently_released(job)).wasted == 0
+        worker, zygote = starter.worker, starter.zygote
+        return worker.num_fds(), zygote.num_fds(), zygote.children()
+
+    before = await cancel_some(101, 3)
+    assert await cancel_some(111, 20) == before
+    assert before[2] == []
+    assert (starter.engine.stats.slots_used, starter.engine.stats.kv_bytes) == (0, 0)
+
+
+@pytest.mark.model
+@pytest.mark.timeout(300)
+async def test_a_spawned_stream_is_aborted_in_its_decode_and_the_next_one_hears_all(
+    spawned_spec: LoadSpec,
+) -> None:
+    audio, said = utterance(1)
+    async with worker_of(spawned_spec) as worker:
+        await listen(worker, 1, utterance(0)[0])
+        await asyncio.sleep(0.5)
+        worker.cancel(1)
+        await worker.patiently_released(1)
+        await listen(worker, 2, audio)
+        await worker.patiently_released(2)
+
+        assert worker.failures(1) == worker.failures(2) == []
+        assert likeness(worker.text(2), said) > 0.7, worker.text(2)
