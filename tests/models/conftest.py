@@ -11,7 +11,9 @@ from plait.models import InstalledModel, ModelStore
 from plait.models.sources import Starter
 
 from .tiny import write_gguf, write_wheel
+from .tiny_listener import write_listener
 from .tiny_speech import only_index, only_registry, speech_store_of, write_speaker
+from .whisper.tiny import ENGLISH, write_ggml, write_model
 
 
 @pytest.fixture(scope="session")
@@ -68,6 +70,49 @@ def installed(speech_store: ModelStore, speaker_home: Path, tmp_path: Path) -> I
     model = speech_store.find("speaker")
     assert model is not None
     return model
+
+
+@pytest.fixture
+def listener(index: Path, ct2_model: Path) -> Starter:
+    return write_listener(index, ct2_model)
+
+
+@pytest.fixture
+def listener_store(tmp_path: Path, listener: Starter) -> ModelStore:
+    return ModelStore(tmp_path / "home", {"listener": listener})
+
+
+@pytest.fixture(scope="session")
+def listener_home(tmp_path_factory: pytest.TempPathFactory, ct2_model: Path) -> Path:
+    """Where the listener was installed, once."""
+    root = tmp_path_factory.mktemp("listener")
+    with pytest.MonkeyPatch.context() as patch:
+        starter = write_listener(only_index(root, patch), ct2_model)
+        ModelStore(root / "home", {"listener": starter}).ensure("listener", "whisper")
+    return root / "home"
+
+
+@pytest.fixture
+def installed_listener(
+    listener_store: ModelStore, listener_home: Path, tmp_path: Path
+) -> InstalledModel:
+    """The listener in `listener_store`, without the wait for pip."""
+    shutil.copytree(listener_home, tmp_path / "home")
+    model = listener_store.find("listener")
+    assert model is not None
+    return model
+
+
+@pytest.fixture(scope="session")
+def english_ggml(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A Whisper model as a ggml file that is in order."""
+    return write_ggml(tmp_path_factory.mktemp("ggml") / "ggml-english.bin", ENGLISH)
+
+
+@pytest.fixture(scope="session")
+def ct2_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """model.bin of CTranslate2, with its tokenizer.json beside it."""
+    return write_model(tmp_path_factory.mktemp("ct2"))
 
 
 @pytest.fixture(scope="session")

@@ -78,8 +78,10 @@ class Hub(BaseHTTPRequestHandler):
 
 
 @pytest.fixture
-def hub(tiny_gguf: Path) -> Iterator[str]:
+def hub(tiny_gguf: Path, english_ggml: Path) -> Iterator[str]:
     Hub.files = {
+        "ggml-tiny.bin": english_ggml.read_bytes(),
+        "ggml-half.bin": english_ggml.read_bytes()[:-1],
         "tiny.gguf": tiny_gguf.read_bytes(),
         "config.json": b'{"max_position_embeddings": 77}',
         "tokenizer.json": b"{}",
@@ -120,6 +122,20 @@ def test_a_gguf_file_comes_from_the_hub(tmp_path: Path, hub: str) -> None:
     assert said.endswith("model.gguf ['download']")
 
 
+def test_a_ggml_file_comes_from_the_hub(tmp_path: Path, hub: str) -> None:
+    said = pull(tmp_path, "hf:org/tiny/ggml-tiny.bin", "whisper", HF_ENDPOINT=hub)
+
+    assert said.startswith("ggml-tiny 0 ")
+    assert said.endswith("ggml.bin ['download']")
+
+
+def test_a_ggml_file_of_the_hub_that_breaks_off_is_refused(tmp_path: Path, hub: str) -> None:
+    said = pull(tmp_path, "hf:org/tiny/ggml-half.bin", "whisper", HF_ENDPOINT=hub)
+
+    assert said.startswith("ModelDamaged ")
+    assert not list((tmp_path / "home" / "models").glob("hf*"))
+
+
 def test_an_mlx_repository_comes_from_the_hub_without_its_code(tmp_path: Path, hub: str) -> None:
     said = pull(tmp_path, "hf:org/tiny", "mlx", HF_ENDPOINT=hub)
 
@@ -140,18 +156,19 @@ def test_a_file_the_hub_does_not_have_is_unavailable(tmp_path: Path, hub: str) -
 
 
 @pytest.mark.parametrize(
-    ("configured", "environ"),
+    ("configured", "engine", "environ"),
     [
-        ("hf:org/tiny", {"HF_HUB_OFFLINE": "1"}),
-        ("hf:org/tiny/tiny.gguf", {"HF_HUB_OFFLINE": "1"}),
-        ("hf:org/tiny", {"HF_ENDPOINT": "http://127.0.0.1:9"}),
+        ("hf:org/tiny", "mlx", {"HF_HUB_OFFLINE": "1"}),
+        ("hf:org/tiny/tiny.gguf", "mlx", {"HF_HUB_OFFLINE": "1"}),
+        ("hf:org/tiny/ggml-tiny.bin", "whisper", {"HF_HUB_OFFLINE": "1"}),
+        ("hf:org/tiny", "mlx", {"HF_ENDPOINT": "http://127.0.0.1:9"}),
     ],
 )
 def test_without_a_hub_the_next_step_is_named(
-    tmp_path: Path, configured: str, environ: dict[str, str]
+    tmp_path: Path, configured: str, engine: str, environ: dict[str, str]
 ) -> None:
-    said = pull(tmp_path, configured, "mlx", **environ)
+    said = pull(tmp_path, configured, engine, **environ)
 
     assert said.startswith(f"SourceUnavailable {configured} could not be fetched")
-    assert "smollm2-135m-instruct" in said
+    assert ("whisper-tiny.en" if engine == "whisper" else "smollm2-135m-instruct") in said
     assert not list((tmp_path / "home" / "models").glob("hf*"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -142,8 +143,15 @@ def write_wheel(directory: Path, gguf_path: Path) -> Starter:
     )
 
 
-def carry(directory: Path, package: str, member: str, content: bytes) -> WheelPart:
-    """Write a wheel of `package` with the one file, which no installer would want to import."""
+def carry(
+    directory: Path,
+    package: str,
+    member: str,
+    content: bytes,
+    others: Mapping[str, bytes] | None = None,
+) -> WheelPart:
+    """Write a wheel of `package` with the file, and `others`, which no installer would want to
+    import."""
     module = package.replace("-", "_")
     wheel = directory / f"{module}-1.0-py3-none-any.whl"
     info = f"{module}-1.0.dist-info"
@@ -151,6 +159,8 @@ def carry(directory: Path, package: str, member: str, content: bytes) -> WheelPa
     kind = "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
     with zipfile.ZipFile(wheel, "w") as archive:
         archive.writestr(f"{module}/{member}", content)
+        for name, other in (others or {}).items():
+            archive.writestr(f"{module}/{name}", other)
         archive.writestr(f"{module}/__init__.py", "raise RuntimeError('never imported')")
         archive.writestr(f"{info}/METADATA", about)
         archive.writestr(f"{info}/WHEEL", kind)

@@ -7,6 +7,7 @@ import shutil
 import struct
 import subprocess
 import sys
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -126,9 +127,8 @@ def test_a_changed_byte_anywhere_is_a_typed_error_or_changes_no_structure(
     before = write_at(copy, offset, bytes([data.draw(st.integers(0, 255))]))
 
     try:
-        assert check(copy) == ENGLISH
-    except StoreError as error:
-        assert "transcribe_model = 'whisper-tiny.en'" in error.next_step
+        with suppress(ModelDamaged, UnsupportedModel):
+            assert check(copy) == ENGLISH
     finally:
         write_at(copy, offset, before)
 
@@ -232,7 +232,7 @@ def test_another_kind_of_file_is_damaged(tmp_path: Path, content: bytes) -> None
     path = tmp_path / "ggml.bin"
     path.write_bytes(content)
 
-    with pytest.raises(ModelDamaged, match=r"too short|first bytes"):
+    with pytest.raises(ModelDamaged, match=r"(too short|first bytes).*'whisper-tiny\.en'"):
         check(path)
 
 
@@ -240,7 +240,7 @@ def test_what_is_no_file_is_damaged(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "pipe")
 
     for path in (tmp_path, tmp_path / "pipe"):
-        with pytest.raises(ModelDamaged, match="not a file|Is a directory"):
+        with pytest.raises(ModelDamaged, match=r"not a file|Is a directory"):
             check(path)
     with pytest.raises(ModelDamaged, match="No such file"):
         check(tmp_path / "missing.bin")
