@@ -111,7 +111,10 @@ def test_joined_projections_are_parted_by_rows(
     arrays = ct2_arrays()
     for index, part in enumerate(parts.split()):
         rows = slice(index * STATE, (index + 1) * STATE)
-        weight, bias = (tensors.get(f"{attention}.{part}.{kind}") for kind in ("weight", "bias"))
+        weight, bias = (
+            tensors[f"{attention}.{part}.weight"],
+            tensors.get(f"{attention}.{part}.bias"),
+        )
         assert np.array_equal(weight, arrays[f"{ct2}/weight"][rows])
         assert (bias is None) == (part == "key")
         assert bias is None or np.array_equal(bias, arrays[f"{ct2}/bias"][rows])
