@@ -1,14 +1,13 @@
 """A CTranslate2 Whisper model → the ggml file that whisper.cpp loads.
 
-The smallest model stays at float16; larger ones become Q8_0, which is faster and half the size at
-the same word error rate (as measured on Whisper base). One tensor is in memory at a time; the same
-source gives the same bytes. The result is checked before it counts.
+The smallest model stays at float16; larger ones become Q8_0, which takes half the room and a tenth
+less time at the same word error rate (measured on Whisper base). Only rows of one tensor are in
+memory at a time; the same source gives the same bytes. The result is checked before it counts.
 Does NOT know: where models come from and are kept.
 """
 
 from __future__ import annotations
 
-import os
 import struct
 from collections.abc import Callable
 from dataclasses import astuple
@@ -29,6 +28,7 @@ _LARGEST_FLOAT16_STATE = 384
 _FILE_TYPE_F16 = 1
 _FILE_TYPE_Q8_0 = 2007  # version 2 of ggml's quantizations, number 7
 _HEAD_WIDTH = 64
+_ROWS_AT_ONCE = 4096
 
 
 def convert(weights: Path, out: Path, progress: Callable[[float], None]) -> None:
@@ -43,8 +43,6 @@ def convert(weights: Path, out: Path, progress: Callable[[float], None]) -> None
     with out.open("wb") as file:
         _write_front(file, header, words)
         _write_tensors(file, header, weights, arrays, progress)
-        file.flush()
-        os.fsync(file.fileno())
     check(out)
     progress(100.0)
 
@@ -102,6 +100,7 @@ def _write_tensors(
         dims = tensor.shape[::-1]
         file.write(struct.pack("<3i", len(dims), len(text), tensor.kind.number))
         file.write(struct.pack(f"<{len(dims)}i", *dims) + text)
-        file.write(packed(array, tensor.kind))
+        for row in range(0, len(array), _ROWS_AT_ONCE):
+            file.write(packed(array[row : row + _ROWS_AT_ONCE], tensor.kind))
         done += tensor.bytes
         progress(min(99.0, 100 * done / total))
