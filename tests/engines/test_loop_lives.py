@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 
 import msgspec
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from plait.engines.base import (
     Cancel,
@@ -84,6 +84,7 @@ def lives(draw: st.DrawFn) -> list[list[Command]]:
     return batches
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(lives())
 def test_every_started_job_is_released_exactly_once_and_nothing_stays(
     batches: list[list[Command]],
@@ -107,6 +108,7 @@ class PatientEngine(InjectedEngine):
         return ScriptedEngine.step(self)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.lists(st.sampled_from(["a", "a. ", "b"]), max_size=3), min_size=1, max_size=6))
 def test_who_waits_for_input_has_said_so_with_all_that_it_was_told(texts: list[list[str]]) -> None:
     mailbox = Mailbox()
@@ -156,6 +158,7 @@ def talks(draw: st.DrawFn) -> tuple[dict[int, str], list[list[Command]]]:
     return said, batches
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(talks())
 def test_who_is_not_cancelled_is_heard_whole_and_nobody_hears_another(
     talk: tuple[dict[int, str], list[list[Command]]],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import msgspec
-from hypothesis import given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from plait.engines.base import Item
 from plait.sessions.outbox import AUDIO, MAX_CONTROL_FRAMES, TEXT, VECTORS, Outbox, StreamQueue
@@ -187,7 +187,7 @@ def test_a_purge_forgets_what_could_be_revised() -> None:
     assert (len(stream.items), stream.revisable, stream.queued_bytes) == (0, {}, 0)
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from(["revise", "final", "plain", "take", "ack"]), max_size=60))
 def test_a_slow_reader_gets_every_final_once_and_the_newest_of_what_waits(
     steps: list[str],

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import example, given, settings, strategies as st
+from hypothesis import HealthCheck, example, given, settings, strategies as st
 
 from plait.engines.base import (
     Consumed,
@@ -136,7 +136,7 @@ def test_silence_ms_says_which_pause_ends_a_segment(silence_ms: int) -> None:
     assert finals == (["one two"] if silence_ms > 850 else ["one", "two"])
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.lists(st.sampled_from([*WORDS, "."]), max_size=6),
     st.sampled_from([641, 1601, 4096, 20_000]),
