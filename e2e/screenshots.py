@@ -1,9 +1,9 @@
 """Takes the pictures in docs/images from the starter models: `python -m e2e.screenshots`,
 or those named: `… speak speak-dark`.
 
-Three answers run, the middle one is stopped; a voice is in the middle of a sentence. What a picture
-says is what that run measured. On a machine that is busy otherwise a stop may be confirmed late, or
-speech may have gaps: then it tries again, a few times.
+Three answers run, the middle one is stopped; a voice is in the middle of a sentence, spoken or
+listened to. What a picture says is what that run measured. On a machine that is busy otherwise a
+stop may be confirmed late, or speech may have gaps: then it tries again, a few times.
 """
 
 from __future__ import annotations
@@ -15,7 +15,9 @@ from typing import Literal
 
 from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
 
+import plait.bench
 from e2e.browser import launch
+from e2e.microphone import launch_with_microphone
 from e2e.playground import Playground
 from tests.live.server import LiveServer, live_server
 
@@ -76,20 +78,52 @@ def take_speaking(
     return smooth
 
 
+LISTENING: list[tuple[str, Theme, ViewportSize]] = [
+    ("listen", "light", WIDE),
+    ("listen-dark", "dark", WIDE),
+    ("listen-phone", "light", PHONE),
+]
+READING = Path(plait.bench.__file__).parent / "audio" / "multi.wav"
+
+
+def take_listening(
+    browser: Browser, server: LiveServer, name: str, theme: Theme, size: ViewportSize
+) -> bool:
+    """In mid-sentence, some lines down; true when a segment is open then."""
+    server.wait_idle(30)
+    context = browser.new_context(viewport=size, color_scheme=theme)
+    playground = Playground(context.new_page(), server.url).open()
+    playground.show_panel("Listen")
+    listening = playground.record()
+    expect(listening.finals.nth(2)).to_be_attached(timeout=60_000)
+    expect(listening.interims.locator(".likely")).to_be_attached(timeout=60_000)
+    playground.page.screenshot(path=IMAGES / f"{name}.png")
+    open_segment = listening.interims.count() == 1
+    context.close()
+    return open_segment
+
+
 def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
         browser = launch(playwright)
-        take_all(browser, sys.argv[1:])
+        reader = launch_with_microphone(playwright, READING)
+        take_all(browser, reader, sys.argv[1:])
+        reader.close()
         browser.close()
 
 
-def take_all(browser: Browser, names: list[str]) -> None:
-    with live_server("llamacpp", speech="kokoro-onnx") as server:
-        for takes, pictures in ((take, PICTURES), (take_speaking, SPEAKING)):
+def take_all(browser: Browser, reader: Browser, names: list[str]) -> None:
+    albums = (
+        (take, browser, PICTURES),
+        (take_speaking, browser, SPEAKING),
+        (take_listening, reader, LISTENING),
+    )
+    with live_server("llamacpp", speech="kokoro-onnx", transcribe="whisper") as server:
+        for takes, shown, pictures in albums:
             for name, theme, size in pictures:
                 if not names or name in names:
-                    any(takes(browser, server, name, theme, size) for _ in range(TRIES))
+                    any(takes(shown, server, name, theme, size) for _ in range(TRIES))
 
 
 if __name__ == "__main__":

@@ -28,6 +28,26 @@ DROP = """
 }
 """
 
+COUNT_TOUCHED = """
+() => {
+  const list = document.querySelector("[data-testid=transcript]");
+  const settled = new WeakSet();
+  window.touched = 0;
+  new MutationObserver((records) => {
+    for (const { target } of records) {
+      const row = (target.closest ? target : target.parentElement).closest("li");
+      if (row && settled.has(row)) window.touched += 1;
+    }
+    for (const row of list.children) if (row.dataset.final === "true") settled.add(row);
+  }).observe(list, {
+    subtree: true,
+    childList: true,
+    characterData: true,
+    attributeFilter: ["data-final", "data-revision", "hidden", "class"],
+  });
+}
+"""
+
 
 @pytest.fixture(scope="module")
 def clip(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -116,6 +136,27 @@ def test_what_is_saved_is_text_subrip_and_webvtt(listening: Playground, clip: Pa
     header, *cues = vtt.removesuffix("\n\n").split("\n\n")
     assert header == "WEBVTT"
     assert parse_cues([cue.split("\n") for cue in cues], ".") == SAID
+
+
+def test_a_long_transcript_grows_at_its_end_alone_and_is_followed_unless_read(
+    listening: Playground, tmp_path: Path
+) -> None:
+    phrases = ["one two three four five six"] * 40
+    clip = write_clip(tmp_path / "long.wav", recite(" . ".join(phrases), 8_000), 8_000)
+    listening.page.evaluate(COUNT_TOUCHED)
+
+    transcribe(listening, clip)
+
+    heard = listening.listening
+    expect(heard.finals).to_have_count(40)
+    assert listening.page.evaluate("window.touched") == 0
+    expect(heard.segments.last).to_be_in_viewport()
+    latest = heard.root.get_by_role("button", name="Latest")
+    expect(latest).to_be_hidden()
+    heard.text.evaluate("list => list.scrollTo(0, 0)")
+    latest.click()
+    expect(latest).to_be_hidden()
+    expect(heard.segments.last).to_be_in_viewport()
 
 
 def test_a_file_that_is_no_audio_says_so_and_another_can_follow(

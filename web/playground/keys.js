@@ -33,7 +33,10 @@ function stopByKey({ chats, speeches, listenings, store, wire }, event) {
     wire.toggle(false);
     return;
   }
-  listenings.stopAsking();
+  if (store.state.asking) {
+    listenings.stopAsking();
+    return;
+  }
   const stops = [
     { panel: "speak", run: speeches.focused(), by: speeches },
     { panel: "listen", run: listenings.focused(), by: listenings },

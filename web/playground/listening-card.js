@@ -57,7 +57,14 @@ export class ListeningCard {
     this.state = h("span", { class: "card-state" });
     this.waiting = h("p", { class: "card-waiting" });
     this.view.element.append(this.waiting);
-    this.length = h("span", { "data-testid": "audio-length", title: "Audio so far" });
+    this.heard = document.createTextNode("");
+    this.whole = h("span", { class: "wide-only" });
+    this.length = h(
+      "span",
+      { "data-testid": "audio-length", title: "Audio so far" },
+      this.heard,
+      this.whole,
+    );
     this.first = createFigure("first-text", "first ", "text ");
     this.lag = createFigure("lag", "lag ");
     this.lag.element.title =
@@ -150,7 +157,10 @@ export class ListeningCard {
     if (!listening) return;
     if (listening !== this.#listening) this.#begin(listening);
     const { state, stream, slotBack, source } = listening;
-    this.drawSoon();
+    this.view.keepUp();
+    // What came before the stop is text like any other; it stands still from then on.
+    if (state === "stopping") this.draw();
+    else this.drawSoon();
     const key = `${state}/${stream?.id}/${slotBack}`;
     if (key === this.#drawn) return;
     this.#drawn = key;
@@ -167,18 +177,17 @@ export class ListeningCard {
     this.#renderFooter(listening);
   }
 
-  /** New text or sound: draw it with the next frame. */
   drawSoon() {
     if (this.#frame !== 0) return;
     this.#frame = requestAnimationFrame(() => {
       this.#frame = 0;
-      if (this.#listening && this.element.isConnected) this.#draw(this.#listening);
+      this.draw();
     });
   }
 
-  /** The text stands still from here: what is not drawn yet never will be. */
-  freeze() {
-    this.#listening?.transcript.changed.clear();
+  /** New text or sound. */
+  draw() {
+    if (this.#listening) this.#draw(this.#listening);
   }
 
   /** @param {Listening} listening */
@@ -240,7 +249,8 @@ export class ListeningCard {
   #renderFigures({ stream, firstMs, lagMs, transcript, source }, seconds) {
     const durationMs = stream?.durationMs ?? null;
     const total = durationMs === null ? "" : ` / ${formatTime(durationMs / 1000, 1)}`;
-    setText(this.length, `${formatTime(seconds, 1)}${total}`);
+    setText(this.heard, formatTime(seconds, 1));
+    setText(this.whole, total);
     this.first.show(firstMs === null ? "" : formatMs(firstMs));
     this.first.element.title =
       source.kind === "microphone"

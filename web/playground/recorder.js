@@ -48,10 +48,10 @@ export function createRecorder({ store, listenings }, onFile) {
       "div",
       { class: "composer-row" },
       record,
+      h("kbd", { class: "wide-only" }, "Ctrl ↵"),
       devices.element,
       languages.element,
       h("span", { class: "spacer" }),
-      h("kbd", { class: "wide-only" }, "Ctrl ↵"),
       file.element,
     ),
   );
@@ -151,8 +151,11 @@ function createLanguagePicker() {
     onchange: () => localStorage.setItem(LANGUAGE_KEY, select.value),
   });
   const element = h("div", { class: "picker", title: "Language", hidden: true }, select);
+  let shown = "";
   /** @param {string[]} codes */
   const offer = (codes) => {
+    if (codes.join() === shown) return;
+    shown = codes.join();
     element.hidden = codes.length < 2; // nothing to choose
     const offered = codes
       .map((code) => ({ code, name: names.of(code) ?? code }))

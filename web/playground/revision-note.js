@@ -9,7 +9,10 @@ import { compare } from "./revised.js";
 
 /** @import { Entry } from "./transcript.js" */
 
+/** Of the texts it had, the last ones; fewer where there is little room. */
 const SHOWN = 5;
+const SHOWN_IN_LITTLE = 2;
+const LITTLE_ROOM = 320;
 const GAP = 4;
 
 export class RevisionNote {
@@ -32,7 +35,9 @@ export class RevisionNote {
 
   /** @param {Entry} entry @param {HTMLElement} beside */
   show(entry, beside) {
-    const hidden = Math.max(0, entry.earlier.length - SHOWN);
+    const room = this.element.parentElement?.clientHeight ?? 0;
+    const fit = room < LITTLE_ROOM ? SHOWN_IN_LITTLE : SHOWN;
+    const hidden = Math.max(0, entry.earlier.length - fit);
     this.facts.replaceChildren(...factsOf(entry).map((fact) => h("span", {}, fact)));
     this.earlier.replaceChildren(
       ...entry.earlier.slice(hidden).map(({ revision, text }, index, shown) => {

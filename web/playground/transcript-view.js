@@ -76,6 +76,11 @@ export class TranscriptView {
     if (!changed || changed.size === 0) return;
     for (const entry of changed) this.#show(entry);
     changed.clear();
+    this.keepUp();
+  }
+
+  /** The newest in sight, unless the reader looks elsewhere. */
+  keepUp() {
     if (this.#follow) this.list.scrollTop = this.list.scrollHeight;
   }
 
@@ -176,7 +181,7 @@ export class TranscriptView {
   #toLatest() {
     this.#follow = true;
     this.latest.hidden = true;
-    this.list.scrollTop = this.list.scrollHeight;
+    this.keepUp();
   }
 }
 

@@ -74,9 +74,8 @@ class ListenPanel {
       this.drop,
     );
     this.#acceptDrops(root);
-    store.subscribe(["listening", "connection"], () => this.#render());
-    store.subscribe(["heard"], () => this.card.drawSoon());
-    store.subscribe(["panel"], () => this.card.drawSoon());
+    store.subscribe(["listening", "connection", "panel"], () => this.#render());
+    store.subscribe(["heard"], () => this.card.draw());
     this.#render();
   }
 
@@ -166,7 +165,6 @@ class ListenPanel {
     this.empty.hidden = absent || listening !== null;
     if (this.voice) this.voice.hidden = voices === null;
     this.recorder.element.hidden = absent || this.tabs.showsCode;
-    if (listening?.state === "stopping") this.card.freeze();
     this.card.render(absent ? null : listening);
     this.stops.hidden = listeningStops.length === 0;
     this.sparkline.update(listeningStops);
