@@ -26,7 +26,10 @@ MAGIC = b"lmgg"
 ENGLISH = "en"
 
 FRAMES_PER_SECOND = 50  # of the encoder
-LEAST_CONTEXT = 384  # with less, a short utterance comes twice
+# What is left of the context after the audio must not be too little, or an utterance comes twice;
+# half of that does for interims, at half the cost, and the closing decode mends what it loses.
+LEAST_CONTEXT = 384
+LEAST_INTERIM_CONTEXT = 192
 CONTEXT_GRAIN = 64
 LEAST_SECONDS = 1.05  # shorter windows get silence added: whisper.cpp refuses them
 
@@ -72,7 +75,8 @@ class Decoder:
         seconds = len(window.samples) / SAMPLE_RATE
         samples = _padded(window.samples)
         params = self._params
-        params.audio_ctx = audio_context(len(samples), self._longest_context)
+        context = audio_context(len(samples), closing=window.closing)
+        params.audio_ctx = min(context, self._longest_context)
         params.max_tokens = SPARE_TOKENS + int(seconds * TOKENS_PER_SECOND)
         params.language = (window.language or "auto") if self.multilingual else ENGLISH
         params.initial_prompt = window.prompt
@@ -116,11 +120,12 @@ class Decoder:
         return pieces
 
 
-def audio_context(samples: int, longest: int) -> int:
+def audio_context(samples: int, *, closing: bool) -> int:
     """Encoder frames that cover `samples` with a little room, as few as decode well."""
+    least = LEAST_CONTEXT if closing else LEAST_INTERIM_CONTEXT
     frames = samples / SAMPLE_RATE * FRAMES_PER_SECOND
     needed = CONTEXT_GRAIN * math.ceil((frames + CONTEXT_GRAIN) / CONTEXT_GRAIN)
-    return min(longest, max(LEAST_CONTEXT, needed))
+    return max(least, needed)
 
 
 def _params(threads: int) -> Any:
@@ -133,6 +138,7 @@ def _params(threads: int) -> Any:
     params.print_timestamps = False
     params.no_context = True
     params.suppress_blank = True
+    params.single_segment = True  # else what follows a time it guesses is encoded once more
     params.token_timestamps = True
     params.temperature_inc = 0.0  # no second, third … sixth decode of a window that is hard
     return params

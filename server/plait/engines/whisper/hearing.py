@@ -29,7 +29,7 @@ from plait.engines.whisper.endpoint import Endpointer, Turn
 from plait.engines.whisper.intake import Intake
 from plait.engines.whisper.segment import Extent, Heard, SegmentWriter
 from plait.engines.whisper.speech import Pace, Speech
-from plait.engines.whisper.tape import Arrivals, Tape
+from plait.engines.whisper.tape import Arrivals, Tape, quietest
 from plait.engines.whisper.words import (
     SAMPLE_RATE,
     Decoded,
@@ -44,6 +44,9 @@ __all__ = ["Decoded", "Detector", "Heard", "Hearing", "Pace", "Window", "Word"]
 
 LONGEST_WINDOW_SECONDS = 28.0  # the model hears 30
 OVERLAP_WORDS = 4
+LEAST_CUT = SAMPLE_RATE // 2  # of what is split off
+CUT_SLACK_SECONDS = 0.1  # words' times are that rough
+FORCED_CUT_SAMPLES = 3 * SAMPLE_RATE  # where a cut by force may be
 
 
 class Hearing:
@@ -166,9 +169,8 @@ class Hearing:
         speech.agreed = agreed_words(words, speech.words)
         speech.words = words
         speech.decoded_to = window.end_sample
-        items = self._settle(now)
-        if not items and speech is self._front:
-            items = self._split(speech, now) + self._show(now)
+        items = self._settle(now) or self._split(speech, now) + self._settle(now)
+        items += self._show(now)
         self._forget()
         return items
 
@@ -197,7 +199,7 @@ class Hearing:
                 self._speeches.popleft()
             elif self._ended_early(speech):
                 items += self._writer.final(speech.words, self._extent(speech, now))
-                speech.cut(speech.decoded_to)
+                speech.go_on(speech.decoded_to)
             else:
                 break
         return items
@@ -210,31 +212,44 @@ class Hearing:
         """Of a long stretch the beginning becomes final where it is settled, or by force."""
         length = speech.decoded_to - speech.begin
         forced = length >= self._force_at
-        if not forced and (length < self._split_at or not speech.agreed or speech.ended):
+        if not forced and (length < self._split_at or speech.ended):
             return []
-        count = split_after(speech.words, speech.agreed) if speech.agreed else len(speech.words)
-        cut = self._cut_after(speech, count)
-        if cut - speech.begin < FRAME_SAMPLES:
-            if not forced:
-                return []
-            count, cut = len(speech.words), speech.decoded_to
+        cut = self._settled_cut(speech) or (self._forced_cut(speech) if forced else None)
+        if cut is None:
+            return []
+        count, at = cut
         first, rest = speech.words[:count], speech.words[count:]
-        items = self._writer.final(first, self._extent(speech, now, end=cut))
-        decoded_to, agreed = speech.decoded_to, max(0, speech.agreed - count)
-        speech.cut(cut)
-        speech.said = [plain(word.text) for word in first[-OVERLAP_WORDS:]]
-        speech.decoded_to, speech.words, speech.agreed = decoded_to, rest, agreed
+        items = self._writer.final(first, self._extent(speech, now, end=at))
+        speech.go_on(at, rest, said=[plain(word.text) for word in first[-OVERLAP_WORDS:]])
         return items
 
-    def _cut_after(self, speech: Speech, count: int) -> int:
-        """The sample between word `count` and the next one."""
-        if count >= len(speech.words):
-            return speech.decoded_to
-        cut = int(speech.words[count - 1].end * SAMPLE_RATE)
-        return min(max(cut, speech.begin), speech.decoded_to)
+    def _settled_cut(self, speech: Speech) -> tuple[int, int] | None:
+        """How many words, and the sample after them; None where none are settled."""
+        agreed = min(speech.agreed, len(speech.words) - 1)  # the last one may not be over
+        if agreed < 1:
+            return None
+        count = split_after(speech.words, agreed)
+        last, following = speech.words[count - 1], speech.words[count]
+        low = int((last.end - CUT_SLACK_SECONDS) * SAMPLE_RATE)
+        high = int((max(last.end, following.start) + CUT_SLACK_SECONDS) * SAMPLE_RATE)
+        low = max(low, speech.begin + LEAST_CUT)
+        high = min(high, speech.decoded_to)
+        if low >= high:
+            return None
+        return count, low + quietest(self._tape.view(low, high))
+
+    def _forced_cut(self, speech: Speech) -> tuple[int, int]:
+        """In the quietest moment of the window's end, whatever was said."""
+        low = max(speech.begin + LEAST_CUT, speech.decoded_to - FORCED_CUT_SAMPLES)
+        at = low + quietest(self._tape.view(low, speech.decoded_to))
+        seconds = at / SAMPLE_RATE
+        count = sum((word.start + word.end) / 2 < seconds for word in speech.words)
+        return count, at
 
     def _show(self, now: float) -> list[Heard]:
-        speech = self._speeches[0]
+        speech = self._front
+        if speech is None:
+            return []
         return self._writer.interim(speech.words, speech.agreed, self._extent(speech, now))
 
     def _extent(self, speech: Speech, now: float, end: int | None = None) -> Extent:

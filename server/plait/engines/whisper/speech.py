@@ -6,6 +6,7 @@ samples from the stream's beginning. Does NOT know the model, JSON or other stre
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 from plait.engines.whisper.detector import FRAME_SAMPLES
@@ -23,6 +24,7 @@ class Pace:
     first: int = _samples(0.50)  # speech before the first decode
     step: int = _samples(0.80)  # least new audio between two decodes
     pause: int = _samples(0.18)  # silence after which the closing decode begins
+    doubt: int = _samples(0.06)  # silence after which no interim is begun
     tail: int = _samples(0.20)  # silence that goes with the speech before it
     cover: int = _samples(0.08)  # a window that goes that far beyond the voice has heard it all
     sentence: int = _samples(0.35)  # silence that ends a segment whose text ends a sentence
@@ -73,11 +75,14 @@ class Speech:
             return None
         limit = self.begin + longest
         paused = self.ended or judged_to - self.voiced_to >= pace.pause
-        if paused and self.voiced_to <= limit:
+        if paused and self.voiced_to + pace.cover <= limit:
             return min(heard_to, limit, self.voiced_to + pace.tail), True
+        quiet = not self.ended and judged_to - self.voiced_to >= pace.doubt
         end = min(heard_to, limit)
         if self.ended or end == limit:
             return (end, False) if end > self.decoded_to else None
+        if quiet:  # perhaps a pause: an interim now would keep its closing decode waiting
+            return None
         if self.decoded_to <= self.begin:
             return (end, False) if end - self.onset >= pace.first else None
         return (end, False) if end - self.decoded_to >= pace.step else None
@@ -90,11 +95,13 @@ class Speech:
 
     @property
     def undecoded(self) -> int:
-        return max(0, self.voiced_to - max(self.begin, self.decoded_to)) if self.has_voice else 0
+        return max(0, self.voiced_to - max(self.onset, self.decoded_to)) if self.has_voice else 0
 
-    def cut(self, at: int) -> None:
-        """It goes on after `at` as a stretch of its own; what is left may be silence."""
+    def go_on(self, at: int, words: Sequence[Word] = (), said: Sequence[str] = ()) -> None:
+        """What lies before `at` is final; it goes on as a stretch of its own with the `words` that
+        are heard of it already, or with nothing, and then what is left may be silence."""
+        self.agreed = max(0, self.agreed - (len(self.words) - len(words)))
         self.begin = self.onset = at
-        self.words, self.agreed, self.said = [], 0, []
+        self.words, self.said = list(words), list(said)
         self._voiced_frames = 0
-        self.has_voice = self.voiced_to - at >= LEAST_FRAMES * FRAME_SAMPLES
+        self.has_voice = bool(words) or self.voiced_to - at >= LEAST_FRAMES * FRAME_SAMPLES
