@@ -20,18 +20,18 @@ DTYPES: dict[str, np.dtype[Any]] = {"pcm_s16le": np.dtype("<i2"), "pcm_f32le": n
 
 # How files begin that people send by mistake, and what they are.
 HEADERS = {
-    b"RIFF": "a WAV (RIFF) file",
-    b"RIFX": "a WAV (RIFX) file",
-    b"RF64": "a WAV (RF64) file",
-    b"FORM": "an AIFF file",
-    b"fLaC": "a FLAC file",
-    b"OggS": "an Ogg file",
-    b"ID3\x03": "an MP3 file",
-    b"ID3\x04": "an MP3 file",
-    b"caff": "a CAF file",
+    b"RIFF": "a WAV file (RIFF)",
+    b"RIFX": "a WAV file (RIFX)",
+    b"RF64": "a WAV file (RF64)",
+    b"FORM": "an AIFF file (FORM)",
+    b"fLaC": "a FLAC file (fLaC)",
+    b"OggS": "an Ogg file (OggS)",
+    b"ID3": "an MP3 file (ID3)",
+    b"caff": "a CAF file (caff)",
     b"\x1aE\xdf\xa3": "a WebM or Matroska file",
 }
-_HEADER_BYTES = 4
+_MP4_BRAND = b"ftyp"  # after four bytes of length
+_HEADER_BYTES = 8
 _NOTHING = np.zeros(0, np.float32)
 
 
@@ -59,16 +59,17 @@ class Intake:
 
     def take(self, data: bytes | memoryview) -> Floats:
         """The samples that `data` completes, [n] at 16 kHz. Raises InvalidAudio."""
-        joined = bytes(self._carry) + bytes(data) if self._carry else data
+        data = self._carry + bytes(data) if self._carry else data
         if not self._looked:
-            self._carry = bytes(joined)
-            if len(joined) < _HEADER_BYTES:
+            _refuse_files(bytes(data[:_HEADER_BYTES]))
+            if len(data) < _HEADER_BYTES:
+                self._carry = bytes(data)
                 return _NOTHING
-            _refuse_files(self._carry)
             self._looked = True
-        whole = len(joined) - len(joined) % self._frame_bytes
-        self._carry = bytes(joined[whole:])
-        return self._resample(self._samples(joined[:whole]), last=False)
+        whole = len(data) - len(data) % self._frame_bytes
+        self._carry = bytes(data[whole:])
+        samples = self._samples(memoryview(data)[:whole])
+        return self._resample(samples, last=False)
 
     def finish(self) -> Floats:
         """The last samples, which the resampler held back."""
@@ -99,7 +100,9 @@ class Intake:
 
 
 def _refuse_files(beginning: bytes) -> None:
-    kind = HEADERS.get(beginning[:_HEADER_BYTES])
+    kind = next((kind for magic, kind in HEADERS.items() if beginning.startswith(magic)), None)
+    if beginning[4:].startswith(_MP4_BRAND):
+        kind = "an MP4 file (ftyp)"
     if kind is not None:
         raise InvalidAudio(
             f"The audio begins like {kind}, not like samples. Send the samples alone, and their "
