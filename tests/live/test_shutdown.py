@@ -10,7 +10,8 @@ from collections.abc import AsyncIterator
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from tests.live.peer import Peer, peer
+from plait.engines.scripted.hearing import recite
+from tests.live.peer import TERMINALS, Peer, peer
 from tests.live.server import LiveServer, live_server
 from tests.live.stopped_reader import stopped_reader
 
@@ -53,6 +54,27 @@ async def test_sigterm_ends_pending_at_once_running_after_the_grace_and_exits(
         assert ends == dict.fromkeys(range(1, 11), "shutdown")
         assert "goaway" in [m["type"] for m in messages]
         assert client.ws.close_code == 1001
+
+
+async def test_streams_of_every_method_end_by_the_shutdown_and_the_server_with_them() -> None:
+    with live_server(
+        speech="scripted", transcribe="scripted", drain_seconds=1,
+        max_tokens=1 << 20, context_tokens=1 << 20,
+    ) as server:  # fmt: skip
+        async with peer(server.ws_url) as client:
+            for id in range(1, 12, 3):
+                await client.open(id, LONG, window=0)
+                await client.speak(id + 1, "step_ms=50 " + "word " * 5000, window=0)
+                await client.transcribe(id + 2)
+                await client.send_audio(id + 2, recite("one two three"))
+            await client.say({"type": "ping", "n": 1})
+            await client.hear_until("pong")  # all of them are read
+            code = asyncio.create_task(asyncio.to_thread(server.stop))
+            messages = await hear_all(client)
+            assert await code == 0
+            assert client.ws.close_code == 1001
+    ends = {m["id"]: m.get("by", m) for m in messages if m["type"] in TERMINALS}
+    assert ends == dict.fromkeys(range(1, 13), "shutdown")
 
 
 async def test_a_stream_that_ends_within_the_grace_completes(doomed: LiveServer) -> None:
