@@ -89,6 +89,15 @@ def test_without_interims_there_are_only_finals() -> None:
     assert [(one["revision"], one["is_final"]) for one in shown] == [(1, True), (1, True)]
 
 
+def test_without_interims_little_is_decoded_twice() -> None:
+    quiet, shown = ReadsLevels(), ReadsLevels()
+    frames = frames_of(speak(0.5, *range(1, 10), 0.8, *range(11, 70), 1.0))
+
+    items = listen(hearing(interim=False), frames, quiet)
+    assert text(items) == text(listen(hearing(), frames, shown))
+    assert len(quiet.windows) < len(shown.windows) / 3
+
+
 def test_silence_is_neither_decoded_nor_told() -> None:
     decoder = ReadsLevels()
 

@@ -17,11 +17,15 @@ def _samples(seconds: float) -> int:
     return int(seconds * SAMPLE_RATE)
 
 
+MOST_UNDECODED = _samples(10.0)  # where interims are not wanted: less than a reader lets wait
+
+
 @dataclass(frozen=True, slots=True)
 class Pace:
     """In samples. What each costs and gains was measured on real speech (tests/engines/whisper)."""
 
-    first: int = _samples(0.50)  # speech before the first decode
+    first: int = _samples(0.40)  # speech before the first decode
+    least: int = 0  # audio in a window that is not the closing one
     step: int = _samples(0.80)  # least new audio between two decodes
     pause: int = _samples(0.18)  # silence after which the closing decode begins
     doubt: int = _samples(0.06)  # silence after which no interim is begun
@@ -30,6 +34,10 @@ class Pace:
     sentence: int = _samples(0.35)  # silence that ends a segment whose text ends a sentence
     preroll: int = _samples(0.30)  # audio before the first frame that was speech
     language: int = _samples(2.00)  # speech that a language is told by
+
+    def without_interims(self, split_at: int) -> Pace:
+        """Nobody sees what comes between: only long stretches are decoded before they pause."""
+        return replace(self, least=min(MOST_UNDECODED, split_at - self.step))
 
     def within(self, silence: int) -> Pace:
         """No pause is longer than the `silence` that ends a segment."""
@@ -81,6 +89,8 @@ class Speech:
         end = min(heard_to, limit)
         if self.ended or end == limit:
             return (end, False) if end > self.decoded_to else None
+        if end - self.begin < pace.least:
+            return None
         if quiet:  # perhaps a pause: an interim now would keep its closing decode waiting
             return None
         if self.decoded_to <= self.begin:
