@@ -55,13 +55,13 @@ export class FrameLog {
     return this.#frames.length;
   }
 
-  /** @param {import("../sdk/types.d.ts").FrameEvent} event */
+  /** @param {import("../sdk/types.d.ts").FrameEvent} event @returns {boolean} false: no new row, one that is there counts up */
   add(event) {
     if (this.paused) {
       this.missed += 1;
-      return;
+      return true;
     }
-    if (this.#continues(event)) return;
+    if (this.#continues(event)) return false;
     const frame = toFrame(event, this.#next);
     this.#next += 1;
     this.#noteRun(frame);
@@ -70,6 +70,7 @@ export class FrameLog {
     if (frame.streamId !== null) this.streams.add(frame.streamId);
     if (this.#matches(frame)) this.#shown.push(frame);
     if (this.#frames.length > MAX_FRAMES || this.#bytes > MAX_BYTES) this.#forgetOldest();
+    return true;
   }
 
   /** @param {number | "connection" | null} stream @param {string} text */

@@ -45,6 +45,8 @@ import { closeMicrophone, openMicrophone } from "./microphone.js";
 import { Transcript } from "./transcript.js";
 
 const MAX_STOPS = 20;
+/** Sound alone is drawn ten times a second, however often it is measured: the model needs the rest of the time. */
+const DRAWN_SECONDS = 0.1;
 /** What every voice has. */
 const VOICE_RATE = 24_000;
 const LOST = new Set(["connection_lost", "connection_failed", "connection_closed"]);
@@ -178,10 +180,9 @@ export class Listenings {
   /** A frame of this stream arrived; its state may have moved. @param {number} id */
   noticeFrame(id) {
     const { listening } = this.#store.state;
-    if (listening?.stream?.id !== id) return;
-    const pending = listening.state === "pending";
-    if (pending && listening.stream.state === "streaming") this.#began(listening);
-    else this.#store.changed(pending ? "listening" : "heard");
+    if (listening?.stream?.id !== id || listening.state !== "pending") return;
+    if (listening.stream.state === "streaming") this.#began(listening);
+    else this.#store.changed("listening");
   }
 
   /** New figures of the server: they may show that a late release is over. */
@@ -270,8 +271,10 @@ export class Listenings {
   /** @param {Listening} listening @param {{ peak: number, at: number }} level */
   #heardSound(listening, { peak, at }) {
     listening.heardAt ??= performance.now() - at * 1000;
-    listening.levels.push(peak, listening.beforeSeconds + at);
-    this.#store.changed("heard");
+    const { levels, beforeSeconds } = listening;
+    const drawn = Math.floor(levels.seconds / DRAWN_SECONDS);
+    levels.push(peak, beforeSeconds + at);
+    if (Math.floor(levels.seconds / DRAWN_SECONDS) > drawn) this.#store.changed("heard");
   }
 
   /** @param {Listening} listening @param {import("../sdk/types.d.ts").SpeechEvent} event */

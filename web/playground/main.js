@@ -109,8 +109,7 @@ const link = new Link(
   store,
   boot.tokenRequired,
   (frame) => {
-    log.add(frame);
-    store.changed("wire");
+    app.wire.add(frame);
     // After the SDK has read the frame too: its listeners run before the stream sees the message.
     if (frame.direction === "in" && frame.streamId !== null)
       queueMicrotask(() => {

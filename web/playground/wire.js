@@ -18,6 +18,8 @@ const WIDE = "(min-width: 1200px)";
 const BESIDE = matchMedia("(min-width: 1080px)");
 const NOTHING_YET =
   "Every frame of this page's connection appears here: what was asked, each item, each ack, and the one ending.";
+/** Rows that only count up are drawn now and then. */
+const COUNT_UP_MS = 250;
 const OPEN_KEY = "plait.wire";
 
 export class WireDrawer {
@@ -30,6 +32,7 @@ export class WireDrawer {
   #selected = null;
   #follow = true;
   #streamOptions = "";
+  #countingUp = false;
   /** Told whether closing took the focus away. @type {(hadFocus: boolean) => void} */
   onToggle = () => {};
 
@@ -82,6 +85,18 @@ export class WireDrawer {
     this.#build();
     store.subscribe(["wire"], () => this.#render());
     new ResizeObserver(() => this.#render()).observe(this.list);
+  }
+
+  /** @param {import("../sdk/types.d.ts").FrameEvent} event */
+  add(event) {
+    if (this.#log.add(event)) this.#store.changed("wire");
+    else if (!this.#countingUp) {
+      this.#countingUp = true;
+      setTimeout(() => {
+        this.#countingUp = false;
+        this.#store.changed("wire");
+      }, COUNT_UP_MS);
+    }
   }
 
   get open() {
