@@ -128,8 +128,13 @@ def first_interims(run: Run, spoken: Sequence[tuple[float, float, str]]) -> list
 
 
 def final_delays(run: Run) -> list[float]:
-    """Seconds from the end of each segment's voice to its final."""
-    return [at - segment["end"] for at, segment in run.finals if segment["text"]]
+    """Seconds from the end of the voice to the final, of segments that a pause ended."""
+    following = [segment["start"] for _, segment in run.finals[1:]] + [math.inf]
+    return [
+        at - segment["end"]
+        for (at, segment), next_start in zip(run.finals, following, strict=True)
+        if segment["text"] and next_start > segment["end"]
+    ]
 
 
 def rewritten(run: Run) -> tuple[int, int]:

@@ -396,6 +396,7 @@ def check_words(segment: dict[str, Any]) -> None:
         assert joined.split() == segment["text"].split()
 
 
+@pytest.mark.timeout(300)
 def test_two_hours_are_heard_in_constant_memory() -> None:
     ears = hearing(words=True)
     decoder = ReadsLevels()

@@ -44,7 +44,6 @@ __all__ = ["Decoded", "Detector", "Heard", "Hearing", "Pace", "Window", "Word"]
 
 LONGEST_WINDOW_SECONDS = 28.0  # the model hears 30
 OVERLAP_WORDS = 4
-LEAST_CUT = SAMPLE_RATE // 2  # of what is split off
 CUT_SLACK_SECONDS = 0.1  # words' times are that rough
 FORCED_CUT_SAMPLES = 3 * SAMPLE_RATE  # where a cut by force may be
 
@@ -225,7 +224,7 @@ class Hearing:
         return items
 
     def _settled_cut(self, speech: Speech) -> tuple[int, int] | None:
-        """How many words, and the sample after them; None where none are settled."""
+        """How many words, and the sample after them; None where too few are settled."""
         agreed = min(speech.agreed, len(speech.words) - 1)  # the last one may not be over
         if agreed < 1:
             return None
@@ -233,15 +232,13 @@ class Hearing:
         last, following = speech.words[count - 1], speech.words[count]
         low = int((last.end - CUT_SLACK_SECONDS) * SAMPLE_RATE)
         high = int((max(last.end, following.start) + CUT_SLACK_SECONDS) * SAMPLE_RATE)
-        low = max(low, speech.begin + LEAST_CUT)
+        low = max(low, speech.begin + self._split_at // 3)
         high = min(high, speech.decoded_to)
-        if low >= high:
-            return None
-        return count, low + quietest(self._tape.view(low, high))
+        return (count, low + quietest(self._tape.view(low, high))) if low < high else None
 
     def _forced_cut(self, speech: Speech) -> tuple[int, int]:
         """In the quietest moment of the window's end, whatever was said."""
-        low = max(speech.begin + LEAST_CUT, speech.decoded_to - FORCED_CUT_SAMPLES)
+        low = max(speech.begin, speech.decoded_to - FORCED_CUT_SAMPLES)
         at = low + quietest(self._tape.view(low, speech.decoded_to))
         seconds = at / SAMPLE_RATE
         count = sum((word.start + word.end) / 2 < seconds for word in speech.words)
