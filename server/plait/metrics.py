@@ -113,10 +113,10 @@ class Metrics:
             "plait_wasted_tokens_total", "Chat tokens computed after a cancel", model, registry=r
         )
         self.audio_seconds_total = Counter(
-            "plait_audio_seconds_total", "Speech that came out of the engine", model, registry=r
+            "plait_audio_seconds_total", "Audio spoken, or found to be speech", model, registry=r
         )
         self.wasted_audio_seconds_total = Counter(
-            "plait_wasted_audio_seconds_total", "Speech computed after a cancel", model, registry=r
+            "plait_wasted_audio_seconds_total", "Audio computed after a cancel", model, registry=r
         )
         self.engine_busy_seconds = Counter(
             "plait_engine_busy_seconds_total", "Seconds the engine stepped", model, registry=r
