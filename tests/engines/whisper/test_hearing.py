@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from plait.engines.whisper.hearing import Decoded, Hearing, Window, Word
-from plait.engines.whisper.words import Floats, text_of
+from plait.engines.whisper.words import SAMPLE_RATE, Floats, text_of
 from plait.errors import InvalidAudio
 from tests.engines.whisper.voices import (
     PARAMS,
@@ -264,6 +264,7 @@ def test_the_language_is_told_once_it_was_detected_and_not_asked_again() -> None
     assert asked[0] is None
     assert asked == sorted(asked, key=lambda language: language is not None)
     assert asked[-1] == "de"
+    assert len(decoder.windows[0].samples) >= SAMPLE_RATE
 
 
 def test_a_language_that_was_set_is_passed_on_and_not_told() -> None:

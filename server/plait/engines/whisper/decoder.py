@@ -24,6 +24,7 @@ from plait.errors import GenerationFailed, ModelLoadFailed
 
 MAGIC = b"lmgg"
 ENGLISH = "en"
+DETECT = "auto"
 
 FRAMES_PER_SECOND = 50  # of the encoder
 # What is left of the context after the audio must not be too little, or an utterance comes twice;
@@ -78,8 +79,11 @@ class Decoder:
         context = audio_context(len(samples), closing=window.closing)
         params.audio_ctx = min(context, self._longest_context)
         params.max_tokens = SPARE_TOKENS + int(seconds * TOKENS_PER_SECOND)
-        params.language = (window.language or "auto") if self.multilingual else ENGLISH
+        language = (window.language or DETECT) if self.multilingual else ENGLISH
+        params.language = language
         params.initial_prompt = window.prompt
+        if language == DETECT:
+            self._set_context(samples, params.audio_ctx)
         code = whisper.whisper_full(self._context, params, samples, len(samples))
         if code == ABORTED and self._aborted is not None:
             raise Aborted
@@ -88,6 +92,15 @@ class Decoder:
                 f"The model could not decode {seconds:.1f} s of audio (code {code}). Send it again."
             )
         return Decoded(list(self._words(seconds)), self._language())
+
+    def _set_context(self, samples: Floats, audio_ctx: int) -> None:
+        """whisper.cpp tells languages apart on the context of the decode before, and the first
+        time on all 30 s of it: a decode that ends before its first step sets it at no cost."""
+        params = _params(1)
+        params.audio_ctx = audio_ctx
+        params.language = ENGLISH
+        params.set_encoder_begin_callback(lambda *_: False)
+        whisper.whisper_full(self._context, params, samples, len(samples))
 
     def _language(self) -> str | None:
         if not self.multilingual:

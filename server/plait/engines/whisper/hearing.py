@@ -142,7 +142,8 @@ class Hearing:
         if not self._speeches:
             return None
         speech = self._speeches[0]
-        reach = speech.reach(self._endpointer.position, self._tape.end, self._force_at, self._pace)
+        pace = self._pace.guessing() if self._detects_language else self._pace
+        reach = speech.reach(self._endpointer.position, self._tape.end, self._force_at, pace)
         if reach is None:
             return None
         end, closing = reach

@@ -33,11 +33,16 @@ class Pace:
     cover: int = _samples(0.08)  # a window that goes that far beyond the voice has heard it all
     sentence: int = _samples(0.35)  # silence that ends a segment whose text ends a sentence
     preroll: int = _samples(0.30)  # audio before the first frame that was speech
-    language: int = _samples(2.00)  # speech that a language is told by
+    guess: int = _samples(1.00)  # speech before the first decode where the language is not known
+    language: int = _samples(2.00)  # audio that a language is told by for good
 
     def without_interims(self, split_at: int) -> Pace:
         """Nobody sees what comes between: only long stretches are decoded before they pause."""
         return replace(self, least=min(MOST_UNDECODED, split_at - self.step))
+
+    def guessing(self) -> Pace:
+        """While the language has to be told first."""
+        return replace(self, first=max(self.first, self.guess))
 
     def within(self, silence: int) -> Pace:
         """No pause is longer than the `silence` that ends a segment."""
