@@ -58,7 +58,11 @@ class Cable:
             if not self._whole:
                 near.close()
                 return
-            far = socket.create_connection(("127.0.0.1", self._target_port))
+            try:
+                far = socket.create_connection(("127.0.0.1", self._target_port))
+            except OSError:
+                near.close()  # nobody there: as if cut
+                return
             self._sockets |= {near, far}
         for source, target in ((near, far), (far, near)):
             threading.Thread(target=self._pump, args=(source, target), daemon=True).start()

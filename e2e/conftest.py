@@ -156,9 +156,10 @@ def hearing(
         return tab
 
     yield open_hearing
+    errors = [tab.errors for tab in tabs if tab.errors]
     for context in contexts.values():
         context.close()
-    assert [tab.errors for tab in tabs if tab.errors] == []
+    assert errors == []
 
 
 @pytest.fixture

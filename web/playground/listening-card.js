@@ -3,12 +3,12 @@
  * receipt afterwards, in the same place and of the same height.
  */
 
-import { copyButton, h, icon, setIcon, setText, unbroken } from "./dom.js";
+import { h, icon, setIcon, setText, unbroken } from "./dom.js";
 import { endingOf, waitingText } from "./ending.js";
 import { formatMs, formatTime, streamHue } from "./format.js";
 import { LevelStrip } from "./level-strip.js";
-import { isListening } from "./listenings.js";
-import { toSrt, toText, toVtt } from "./subtitles.js";
+import { isListening } from "./new-listening.js";
+import { createSaves } from "./saves.js";
 import { TranscriptView } from "./transcript-view.js";
 
 /** @import { Listening, Listenings } from "./listenings.js" */
@@ -27,11 +27,6 @@ const ENDED_TEXT = {
   cancelled: "stopped",
   errored: "failed",
 };
-const EXPORTS = /** @type {const} */ ([
-  ["txt", "TXT", "text/plain", toText],
-  ["srt", "SRT", "application/x-subrip", toSrt],
-  ["vtt", "VTT", "text/vtt", toVtt],
-]);
 /** Nothing at all, not even the noise of a room, for so long: somebody should look. */
 const MUTED_SECONDS = 4;
 const BLOCKED =
@@ -72,21 +67,7 @@ export class ListeningCard {
     this.revisions = createFigure("revision-count", "", "", " rev", "/seg");
     this.revisions.element.title =
       "How often a segment was revised before it was final, on average";
-    this.copy = copyButton("Copy the text", () => toText(this.#entries()));
-    this.saves = EXPORTS.map(([name, label, type, write]) =>
-      h(
-        "button",
-        {
-          type: "button",
-          class: "button small quiet",
-          "data-testid": `save-${name}`,
-          title: `Save as ${label}`,
-          "aria-label": `Save as ${label}`,
-          onclick: () => this.#save(name, type, write),
-        },
-        label,
-      ),
-    );
+    this.saves = createSaves(() => this.#listening);
     this.stop = h(
       "button",
       {
@@ -130,12 +111,7 @@ export class ListeningCard {
         h("span", { class: "dot" }),
         this.id,
         this.state,
-        h(
-          "div",
-          { class: "saves", role: "group", "aria-label": "Take the transcript with you" },
-          this.copy,
-          ...this.saves,
-        ),
+        this.saves.element,
       ),
       this.view.element,
       h("div", { class: "levels" }, this.strip.element),
@@ -240,9 +216,7 @@ export class ListeningCard {
     const whole = source.kind === "microphone" && isListening(listening) ? null : span(listening);
     this.strip.draw({ levels, talk, seconds, whole, marked: this.#pointed });
     this.#renderFigures(listening, seconds);
-    const empty = transcript.spoken.length === 0;
-    this.copy.disabled = empty;
-    for (const save of this.saves) save.disabled = empty;
+    this.saves.enable(transcript.spoken.length > 0);
   }
 
   /** @param {Listening} listening @param {number} seconds */
@@ -259,21 +233,6 @@ export class ListeningCard {
     this.lag.show(lagMs === null ? "" : formatMs(lagMs));
     const mean = transcript.revisionsPerSegment;
     this.revisions.show(mean === null ? "" : mean.toFixed(1));
-  }
-
-  /** What is shown, also when it was stopped before all of it was final. */
-  #entries() {
-    return this.#listening?.transcript.spoken ?? [];
-  }
-
-  /** @param {string} extension @param {string} type @param {(entries: Entry[]) => string} write */
-  #save(extension, type, write) {
-    const { source } = this.#listening ?? {};
-    const name = source?.kind === "file" ? source.file.name.replace(/\.[^.]+$/, "") : "transcript";
-    const blob = new Blob([write(this.#entries())], { type: `${type};charset=utf-8` });
-    const url = URL.createObjectURL(blob);
-    h("a", { href: url, download: `${name || "transcript"}.${extension}` }).click();
-    setTimeout(() => URL.revokeObjectURL(url), 60_000);
   }
 }
 

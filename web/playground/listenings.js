@@ -3,66 +3,27 @@
  * Everything goes through the public SDK, and a receipt holds only what the server's terminal said. A microphone
  * is open no longer than it is listened to.
  *
- * @typedef {"pending" | "streaming" | "finishing" | "stopping" | "completed" | "cancelled" | "errored"} ListeningState
- *   finishing: no more is said; what was heard becomes final
- *
- * @typedef {{ kind: "microphone" } | { kind: "file", file: File } | { kind: "voice", text: string }} Source
- *
- * @typedef {object} Options
- * @property {string} [device]  "" the default one
- * @property {string} [language]  "" detect it
- *
- * @typedef {object} Listening
- * @property {"listening"} kind
- * @property {Source} source
- * @property {Options} options
- * @property {ListeningState} state
- * @property {import("../sdk/types.d.ts").TranscriptStream | null} stream
- * @property {MediaStream | null} media  while the microphone is open
- * @property {import("./transcript.js").Transcript} transcript
- * @property {import("./levels.js").Levels} levels
- * @property {import("./levels.js").Talk} talk
- * @property {number} beforeSeconds  audio of the recordings this one goes on from
- * @property {string} note  what a person should know of the source; "" nothing
- * @property {number} items
- * @property {number} sentAt
- * @property {number | null} heardAt  when its first sample was spoken
- * @property {number | null} firstMs  from the beginning of speech (of a file: from sending) to its first words
- * @property {number | null} lagMs  of the newest segment
- * @property {number | null} endedAt
- * @property {import("../sdk/types.d.ts").Usage | null} usage
- * @property {import("../sdk/types.d.ts").Timing | null} timing
- * @property {string | null} finishReason
- * @property {import("../sdk/types.d.ts").Cancel | null} receipt
- * @property {boolean} slotBack  a release that was late is over: the server's gauges show it
- * @property {import("./chats.js").Trouble | null} trouble
+ * @typedef {import("./new-listening.js").Listening} Listening
+ * @typedef {import("./new-listening.js").ListeningState} ListeningState
+ * @typedef {import("./new-listening.js").Options} Options
  */
 
 import { showsSlotBack, stopTimeOf } from "./ending.js";
 import { plural } from "./format.js";
-import { Levels, Talk } from "./levels.js";
-import { closeMicrophone, openMicrophone } from "./microphone.js";
-import { Transcript } from "./transcript.js";
+import { closeMicrophone, onceGone, openMicrophone } from "./microphone.js";
+import {
+  blankListening,
+  firstMs,
+  isListening,
+  isOpen,
+  samplesOf,
+  VOICE_RATE,
+} from "./new-listening.js";
 
 const MAX_STOPS = 20;
 /** Sound alone is drawn ten times a second, however often it is measured: the model needs the rest of the time. */
 const DRAWN_SECONDS = 0.1;
-/** What every voice has. */
-const VOICE_RATE = 24_000;
 const LOST = new Set(["connection_lost", "connection_failed", "connection_closed"]);
-const DEVICE_LOST =
-  "The microphone is gone. All it heard is kept; plug it in again, or choose another, and record on.";
-
-/** @param {Listening | null} listening */
-export function isListening(listening) {
-  const running = ["pending", "streaming", "finishing", "stopping"];
-  return listening !== null && running.includes(listening.state);
-}
-
-/** It may still be told something. @param {Listening | null} listening */
-export function isOpen(listening) {
-  return listening !== null && ["pending", "streaming"].includes(listening.state);
-}
 
 export class Listenings {
   #store;
@@ -227,16 +188,14 @@ export class Listenings {
     }
   }
 
-  /** Its tracks end by themselves only when the device goes. @param {Listening} listening @param {any} media */
+  /** @param {Listening} listening @param {any} media */
   #watch(listening, media) {
     listening.media = media;
-    for (const track of media.getAudioTracks()) {
-      track.addEventListener("ended", () => {
-        if (!isOpen(listening)) return;
-        listening.note = DEVICE_LOST;
-        this.finish();
-      });
-    }
+    onceGone(media, (message) => {
+      if (!isOpen(listening)) return;
+      listening.note = message;
+      this.finish();
+    });
   }
 
   /**
@@ -352,52 +311,4 @@ export class Listenings {
     this.#microphone.close(listening.media);
     listening.media = null;
   }
-}
-
-/** @param {import("../sdk/types.d.ts").SpeechStream} speech */
-async function* samplesOf(speech) {
-  for await (const { samples, sampleRate } of speech) {
-    if (sampleRate !== VOICE_RATE) throw new Error(`The voice has ${sampleRate} samples a second.`);
-    if (samples.length > 0) yield samples;
-  }
-}
-
-/**
- * Of speech: from its first sound to its words on the page. A file is not spoken now: from asking.
- * @param {Listening} listening @param {import("../sdk/types.d.ts").Segment} segment
- */
-function firstMs({ source, heardAt, sentAt }, { start }) {
-  const began = source.kind === "microphone" && heardAt !== null ? heardAt + start * 1000 : sentAt;
-  return Math.max(0, performance.now() - began);
-}
-
-/** @param {Source} source @param {Options} options @param {Listening | null} [before] @returns {Listening} */
-function blankListening(source, options, before) {
-  const beforeSeconds = before?.levels.seconds ?? 0;
-  before?.transcript.resume(beforeSeconds);
-  return {
-    kind: "listening",
-    source,
-    options,
-    state: "pending",
-    stream: null,
-    media: null,
-    transcript: before?.transcript ?? new Transcript(),
-    levels: before?.levels ?? new Levels(),
-    talk: before?.talk ?? new Talk(),
-    beforeSeconds,
-    note: "",
-    items: 0,
-    sentAt: performance.now(),
-    heardAt: null,
-    firstMs: null,
-    lagMs: null,
-    endedAt: null,
-    usage: null,
-    timing: null,
-    finishReason: null,
-    receipt: null,
-    slotBack: false,
-    trouble: null,
-  };
 }

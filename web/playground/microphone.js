@@ -5,6 +5,9 @@
 
 const CHOICE_KEY = "plait.microphone";
 
+const GONE =
+  "The microphone is gone. All it heard is kept; plug it in again, or choose another, and record on.";
+
 /** For the recogniser, not for a listener at the other end: as it is, at a steady level. */
 const AS_IT_IS = { echoCancellation: false, noiseSuppression: false, autoGainControl: true };
 
@@ -53,6 +56,16 @@ function ask(id) {
 /** @param {MediaStream | null} media */
 export function closeMicrophone(media) {
   for (const track of media?.getTracks() ?? []) track.stop();
+}
+
+/**
+ * A track ends by itself only when its device goes.
+ * @param {MediaStream} media @param {(message: string) => void} gone  told what to say
+ */
+export function onceGone(media, gone) {
+  for (const track of media.getAudioTracks()) {
+    track.addEventListener("ended", () => gone(GONE), { once: true });
+  }
 }
 
 /**

@@ -5,13 +5,13 @@
 
 import { h, icon, setIcon, setText } from "./dom.js";
 import { formatTime } from "./format.js";
-import { isListening, isOpen } from "./listenings.js";
 import {
   lasting,
   listMicrophones,
   rememberedMicrophone,
   rememberMicrophone,
 } from "./microphone.js";
+import { isListening, isOpen } from "./new-listening.js";
 
 /** @import { App } from "./main.js" */
 /** @import { Listening, Options } from "./listenings.js" */

@@ -4,7 +4,7 @@ import { Sparkline } from "../charts.js";
 import { h, icon, setText } from "../dom.js";
 import { stopsText } from "../ending.js";
 import { ListeningCard } from "../listening-card.js";
-import { isListening } from "../listenings.js";
+import { isListening } from "../new-listening.js";
 import { createRecorder } from "../recorder.js";
 import { Tabs } from "../tabs.js";
 
