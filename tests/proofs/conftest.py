@@ -19,13 +19,14 @@ import pytest
 
 from plait.models import ModelStore
 from tests.live.server import LiveServer, live_server
-from tests.proofs.sizes import CONTEXT_TOKENS, FULL, MAX_TOKENS, SLOTS
+from tests.proofs.sizes import CONTEXT_TOKENS, FULL, LISTENERS, MAX_TOKENS, SLOTS
 
 HERE = Path(__file__).parent
 REPORTS = HERE.parents[1] / "docs" / "proofs"
 MODEL = "smollm2-135m-instruct"
 SPEECH_MODEL = "kokoro-82m"
-PACKAGES = ("xllamacpp", "mlx-lm", "onnxruntime")
+LISTENING_MODEL = "whisper-tiny.en"
+PACKAGES = ("xllamacpp", "mlx-lm", "onnxruntime", "pywhispercpp")
 Servers = Callable[[str], LiveServer]
 
 _reports: list[pytest.TestReport] = []
@@ -75,6 +76,19 @@ def speech_server(shared_speech_server: LiveServer) -> Iterator[LiveServer]:
     yield from idle_around(shared_speech_server)
 
 
+@pytest.fixture(scope="package")
+def shared_transcribe_server() -> Iterator[LiveServer]:
+    ModelStore().ensure(LISTENING_MODEL, "whisper")
+    with live_server(transcribe="whisper", transcribe_slots=LISTENERS) as running:
+        yield running
+
+
+@pytest.fixture
+def transcribe_server(shared_transcribe_server: LiveServer) -> Iterator[LiveServer]:
+    """Chats by script and listens with Whisper."""
+    yield from idle_around(shared_transcribe_server)
+
+
 def idle_around(server: LiveServer) -> Iterator[LiveServer]:
     """Idle before and after, so that a proof starts from nothing and leaves nothing."""
     server.wait_idle(30)
@@ -108,7 +122,7 @@ def heading(now: datetime) -> list[str]:
         "",
         f"Written by `make proof` (`tests/proofs` in full size): {passed} of {len(_reports)} hold.",
         f"Machine: {cores}, no GPU; Python {platform.python_version()}, {versions};"
-        " models SmolLM2-135M-Instruct and Kokoro-82M.",
+        " models SmolLM2-135M-Instruct, Kokoro-82M and Whisper tiny.en.",
         f"Each server has {SLOTS} slots, for chats of {CONTEXT_TOKENS} tokens. Everything is"
         " measured over the wire, from outside the server.",
         "",

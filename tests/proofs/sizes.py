@@ -29,3 +29,8 @@ UNBROKEN_CHARACTERS = 1200 if FULL else 300
 WORD_CHARACTERS = 600 if FULL else 120
 SPEECH_LANGUAGES = ("en", "ja", "zh") if FULL else ("en",)
 SPEECH_SPEED = 1.0 if FULL else 2.0  # of long texts: half the audio, half the time
+
+# Streams that listen at once: one more than decode beside a cancel.
+LISTENERS = 6
+TRANSCRIBE_CANCELS = 100 if FULL else 30
+TRANSCRIBE_STOPS = 100 if FULL else 12

@@ -19,7 +19,7 @@ from plait.engines.whisper.loading import load_streams
 from plait.engines.whisper.messages import Audio, Gone, Listen, Load, frame
 from plait.engines.whisper.nursery import Nursery, ZygoteDied
 from plait.errors import ModelLoadFailed
-from tests.engines.whisper.rig import EARS, whisper_spec
+from tests.engines.whisper.rig import EARS, PARAMS, whisper_spec
 
 WAIT_SECONDS = 30
 on_linux = pytest.mark.skipif(sys.platform != "linux", reason="asks the kernel of Linux")
@@ -54,7 +54,7 @@ def listening(nursery: Nursery, job: int) -> socket.socket:
     """Our end of a stream that lives: it has said that it took something."""
     sock = nursery.open(job)
     sock.settimeout(WAIT_SECONDS)
-    sock.sendall(frame(Listen({})) + frame(Audio(memoryview(b"hello "), 0.0)))
+    sock.sendall(frame(Listen(PARAMS)) + frame(Audio(memoryview(b"hello "), 0.0)))
     assert sock.recv(1024)
     return sock
 
@@ -186,7 +186,7 @@ nursery = Nursery(Load("", "{EARS}:ears", "fork"))
 nursery.load(lambda phase, percent: None)
 sock = nursery.open(1)
 sock.setblocking(True)
-sock.sendall(frame(Listen({{}})) + frame(Audio(memoryview(b"hello "), 0.0)))
+sock.sendall(frame(Listen({{"sample_rate": 16000}})) + frame(Audio(memoryview(b"hello "), 0.0)))
 sock.recv(1024)
 print(nursery.pid, flush=True)
 time.sleep(600)

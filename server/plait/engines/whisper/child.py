@@ -1,8 +1,9 @@
 """The loop of a process that listens to one stream: audio in, items out, a permit per decode.
 
-Audio is read as it comes, so that nothing overtaken hides behind it; listened to while less than
+Audio is read as it comes, so that nothing hides behind it; listened to while less than
 `BACKLOG_SECONDS` of speech wait to be decoded, and told as taken only then: so the client's upload
-credit bounds what waits here. Single-threaded; it sleeps unless it listens or decodes. What
+credit bounds what waits here. Live audio costs next to nothing to listen to; a flood of it is work
+like a decode, and done with the same permit. Single-threaded; it sleeps when it has neither. What
 breaks it breaks this stream. Does NOT know how its process came to be, nor the other streams.
 """
 
@@ -13,9 +14,9 @@ import socket
 import sys
 import time
 import traceback
-from collections import deque
 from collections.abc import Callable
 
+import msgspec
 import numpy as np
 
 from plait.engines.base import Fault
@@ -44,13 +45,13 @@ from plait.engines.whisper.messages import (
     frame,
     reader,
 )
+from plait.engines.whisper.unheard import Unheard
 from plait.engines.whisper.words import SAMPLE_RATE
 from plait.errors import GenerationFailed, OutOfMemory, PlaitError
+from plait.wire.params import TranscribeParams
 
 BACKLOG_SECONDS = 20.0
 REST_SECONDS = 0.5
-# Listening takes a twentieth of the audio's time: between slices it hears what else comes.
-SLICE_BYTES = 32 * 1024
 
 
 class LeftAlone(Exception):
@@ -100,6 +101,7 @@ class StreamLoop:
         line: Line,
         ears: Ears,
         listening: Listening,
+        params: TranscribeParams,
         *,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
@@ -107,8 +109,7 @@ class StreamLoop:
         self._ears = ears
         self._listening = listening
         self._clock = clock
-        # Not yet listened to. Bounded by the client's upload credit.
-        self._audio: deque[Audio] = deque()
+        self._unheard = Unheard(params)
         self._inputs = 0
         self._input_ended = False
         self._finished = False
@@ -133,23 +134,27 @@ class StreamLoop:
             self._receive(messages)
 
     def _patience(self) -> float | None:
-        if self._hears_more or self._granted:
+        if self._may_listen or self._granted:
             return 0.0
-        if self._input_ended or self._rested or self._asked is not None or self._audio:
+        if self._input_ended or self._rested or self._asked is not None or self._unheard:
             return None
         return REST_SECONDS
 
     @property
     def _hears_more(self) -> bool:
-        if self._audio:
+        if self._unheard:
             return self._listening.backlog_seconds < BACKLOG_SECONDS
         return self._input_ended and not self._finished
+
+    @property
+    def _may_listen(self) -> bool:
+        return self._hears_more and (self._granted or not self._unheard.floods)
 
     def _receive(self, messages: list[ToChild]) -> None:
         for message in messages:
             match message:
                 case Audio():
-                    self._audio.append(message)
+                    self._unheard.put(message)
                     self._inputs += 1
                     self._rested = False
                 case End():
@@ -161,15 +166,12 @@ class StreamLoop:
 
     def _listen(self) -> None:
         """To one slice, or the end of input."""
-        if not self._hears_more:
+        if not self._may_listen:
             return
-        if self._audio:
-            audio = self._audio[0]
-            part, audio.data = audio.data[:SLICE_BYTES], audio.data[SLICE_BYTES:]
-            if not audio.data:
-                self._audio.popleft()
-            heard = self._listening.feed(part, audio.at)
-            self._line.say(Took(len(part)), *said(heard))
+        if self._unheard:
+            audio, at = self._unheard.take()
+            heard = self._listening.feed(audio, at)
+            self._line.say(Took(len(audio)), *said(heard))
         else:
             heard = self._listening.finish()
             self._finished = True
@@ -178,24 +180,28 @@ class StreamLoop:
     def _decode(self) -> bool:
         """If it is due: ask, or use the permit, and then there may be more. What is due is asked
         anew each time, so a window has grown by all that came while the permit did not."""
-        if self._hears_more:
-            return False  # first: the window grows with it
+        if self._hears_more:  # first: the window grows with it
+            if not self._may_listen:
+                self._ask(closing=False)
+            return False
         window = self._listening.due()
-        if window is not None and self._granted:
-            heard = self._decoded(window)
+        if self._granted:
+            heard = [] if window is None else self._decoded(window)
             self._granted = False
             self._line.say(GiveBack(), *said(heard))
             return True
-        if self._granted:
-            self._granted = False
-            self._line.say(GiveBack())
-        elif window is not None and self._asked not in (True, window.closing):
-            self._asked = window.closing
-            self._line.say(Ask(window.closing))
-        elif window is None:
-            assert not self._audio, "too much waits to be decoded, and nothing of it is due"
+        if window is not None:
+            self._ask(closing=window.closing)
+        else:
+            assert not self._unheard, "too much waits to be decoded, and nothing of it is due"
             assert self._listening.over or not self._finished, "the end is not due, and not over"
         return False
+
+    def _ask(self, *, closing: bool) -> None:
+        """Once, and again when it has become urgent."""
+        if self._asked is None or (closing and not self._asked):
+            self._asked = closing
+            self._line.say(Ask(closing))
 
     def _decoded(self, window: Window) -> list[Heard]:
         decoded = self._ears.decode(window)
@@ -237,7 +243,9 @@ def _serve(line: Line, ears: Ears) -> None:
         messages = line.receive(None)
     match messages[0]:
         case Listen(params):
-            StreamLoop(line, ears, ears.open(params)).run(messages[1:])
+            listening = ears.open(params)
+            declared = msgspec.convert(params, TranscribeParams)
+            StreamLoop(line, ears, listening, declared).run(messages[1:])
         case Measure(seconds):
             line.say(Measured(measure(ears, seconds)))
         case other:

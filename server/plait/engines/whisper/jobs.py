@@ -25,11 +25,11 @@ from plait.engines.whisper.messages import (
     frame,
     reader,
 )
+from plait.engines.whisper.unheard import frame_bytes
 from plait.errors import InputOverflow
 from plait.wire.params import TranscribeParams
 
 MAX_UNREAD_BYTES = 16 * 1024 * 1024
-SAMPLE_BYTES = {"pcm_s16le": 2, "pcm_f32le": 4}
 
 
 class Permit(Enum):
@@ -64,9 +64,8 @@ class StreamJob:
     @property
     def usage(self) -> Usage:
         """Of the audio that was listened to."""
-        form = self.format
-        frame_bytes = SAMPLE_BYTES[form.encoding] * form.channels
-        return {"audio_ms": self.taken_bytes // frame_bytes * 1000 // form.sample_rate}
+        frames = self.taken_bytes // frame_bytes(self.format)
+        return {"audio_ms": frames * 1000 // self.format.sample_rate}
 
     def begin(self, sock: socket.socket) -> None:
         self.sock = sock

@@ -1,0 +1,50 @@
+"""Audio of one stream that was received and not listened to yet, in slices.
+
+Bounded by the client's upload credit, ten seconds, which comes back only as it is listened to.
+More than `FLOOD_SECONDS` of it is no live audio: a recording, or a stream that fell behind. Does
+NOT know who listens, nor when.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+
+from plait.engines.whisper.messages import Audio
+from plait.wire.params import TranscribeParams
+
+FLOOD_SECONDS = 2.0
+# Between slices a stream hears what else comes: each takes it some 50 ms at most.
+SLICE_BYTES = 32 * 1024
+SAMPLE_BYTES = {"pcm_s16le": 2, "pcm_f32le": 4}
+
+
+def frame_bytes(params: TranscribeParams) -> int:
+    """Of one moment in all channels."""
+    return SAMPLE_BYTES[params.encoding] * params.channels
+
+
+class Unheard:
+    def __init__(self, params: TranscribeParams) -> None:
+        self._flood_bytes = FLOOD_SECONDS * params.sample_rate * frame_bytes(params)
+        self._waiting: deque[Audio] = deque()
+        self._size_bytes = 0
+
+    def __bool__(self) -> bool:
+        return bool(self._waiting)
+
+    @property
+    def floods(self) -> bool:
+        return self._size_bytes > self._flood_bytes
+
+    def put(self, audio: Audio) -> None:
+        self._waiting.append(audio)
+        self._size_bytes += len(audio.data)
+
+    def take(self) -> tuple[memoryview, float]:
+        """The next slice, and when it was received."""
+        audio = self._waiting[0]
+        part, audio.data = audio.data[:SLICE_BYTES], audio.data[SLICE_BYTES:]
+        if not audio.data:
+            self._waiting.popleft()
+        self._size_bytes -= len(part)
+        return part, audio.at
