@@ -62,9 +62,10 @@ class Hearing:
         silence = params.get("silence_ms", 500) * SAMPLE_RATE // 1000
         longest = params.get("max_segment_seconds", 12.0)
         self._split_at = int(longest * SAMPLE_RATE)
-        self._pace = (pace or Pace()).within(silence)
+        pace = pace or Pace()
         if not params.get("interim", True):
-            self._pace = self._pace.without_interims(self._split_at)
+            pace = pace.without_interims(self._split_at)
+        self._pace = pace.within(silence)
         self._force_at = int(min(2 * longest, LONGEST_WINDOW_SECONDS) * SAMPLE_RATE)
         self._prompt: str = params.get("prompt") or ""
         self._language: str | None = params.get("language")

@@ -17,6 +17,7 @@ def _samples(seconds: float) -> int:
     return int(seconds * SAMPLE_RATE)
 
 
+LONG_STEP = 10  # the step is at least so great a part of the window, which costs by its length
 MOST_UNDECODED = _samples(10.0)  # where interims are not wanted: less than a reader lets wait
 
 
@@ -27,26 +28,30 @@ class Pace:
     first: int = _samples(0.40)  # speech before the first decode
     least: int = 0  # audio in a window that is not the closing one
     step: int = _samples(0.80)  # least new audio between two decodes
-    pause: int = _samples(0.18)  # silence after which the closing decode begins
+    pause: int = _samples(0.10)  # silence after which the closing decode begins
+    pause_unseen: int = _samples(0.25)  # the same where a decode too many would be for nobody
     doubt: int = _samples(0.06)  # silence after which no interim is begun
     tail: int = _samples(0.20)  # silence that goes with the speech before it
     cover: int = _samples(0.08)  # a window that goes that far beyond the voice has heard it all
-    sentence: int = _samples(0.35)  # silence that ends a segment whose text ends a sentence
+    sentence: int = _samples(0.20)  # least silence that ends a segment at the end of a sentence
     preroll: int = _samples(0.30)  # audio before the first frame that was speech
     guess: int = _samples(1.00)  # speech before the first decode where the language is not known
     language: int = _samples(2.00)  # audio that a language is told by for good
 
     def without_interims(self, split_at: int) -> Pace:
         """Nobody sees what comes between: only long stretches are decoded before they pause."""
-        return replace(self, least=min(MOST_UNDECODED, split_at - self.step))
+        least = min(MOST_UNDECODED, split_at - self.step)
+        return replace(self, least=least, pause=self.pause_unseen)
 
     def guessing(self) -> Pace:
         """While the language has to be told first."""
         return replace(self, first=max(self.first, self.guess))
 
     def within(self, silence: int) -> Pace:
-        """No pause is longer than the `silence` that ends a segment."""
-        return replace(self, pause=min(self.pause, silence), sentence=min(self.sentence, silence))
+        """No pause is longer than the `silence` that ends a segment, and the end of a sentence
+        needs seven tenths of it."""
+        sentence = min(silence, max(self.sentence, silence * 7 // 10))
+        return replace(self, pause=min(self.pause, silence), sentence=sentence)
 
 
 LEAST_FRAMES = 3  # voiced, of a stretch that goes on after a pause
@@ -100,7 +105,8 @@ class Speech:
             return None
         if self.decoded_to <= self.begin:
             return (end, False) if end - self.onset >= pace.first else None
-        return (end, False) if end - self.decoded_to >= pace.step else None
+        step = max(pace.step, (end - self.begin) // LONG_STEP)
+        return (end, False) if end - self.decoded_to >= step else None
 
     def covered(self, heard_to: int, pace: Pace) -> bool:
         """All of its voice so far is decoded."""
