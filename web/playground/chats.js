@@ -39,12 +39,11 @@
  * @property {Trouble | null} trouble
  */
 
-import { showsSlotBack, stopTimeOf } from "./ending.js";
+import { showsSlotBack, stopTimeOf, troubleFrom } from "./ending.js";
 import { blankChat, wake } from "./new-chat.js";
 
 const MAX_CHATS = 24;
 const MAX_STOPS = 20;
-const LOST = new Set(["connection_lost", "connection_failed", "connection_closed"]);
 
 /** @param {Chat} chat */
 export function isRunning(chat) {
@@ -256,9 +255,8 @@ export class Chats {
    * @param {import("../sdk/types.d.ts").End} [end]
    */
   #failed(chat, error, end) {
-    const code = String(error?.code ?? "internal");
     this.#ended(chat, "errored", end?.usage ?? null);
-    chat.trouble = { code, message: String(error?.message ?? error), lost: LOST.has(code) };
+    chat.trouble = troubleFrom(error);
     this.#announce(`Answer ${chat.key} failed: ${chat.trouble.message}`);
   }
 

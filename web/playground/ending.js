@@ -27,6 +27,9 @@ import { formatMs, ordinal, plural } from "./format.js";
 /** @import { Trouble } from "./chats.js" */
 /** @import { Cancel, Progress, Timing, Usage, Wasted } from "../sdk/types.d.ts" */
 
+/** The connection went, so what was received is all there is. */
+const LOST = new Set(["connection_lost", "connection_failed", "connection_closed"]);
+
 const STOPPED_BY = {
   deadline: "its deadline passed",
   slow: "the page read too slowly",
@@ -120,6 +123,12 @@ function heardParts({ usage, items }) {
 export function computingMs(timing) {
   if (timing?.totalMs === undefined) return null;
   return Math.max(0, timing.totalMs - (timing.queuedMs ?? 0) - (timing.pausedMs ?? 0));
+}
+
+/** @param {any} error  a PlaitError, or what the browser threw @returns {Trouble} */
+export function troubleFrom(error) {
+  const code = String(error?.code ?? "internal");
+  return { code, message: String(error?.message ?? error), lost: LOST.has(code) };
 }
 
 /** @param {Run} run @param {Trouble} trouble */

@@ -8,9 +8,9 @@
  * @typedef {import("./new-listening.js").Options} Options
  */
 
-import { showsSlotBack, stopTimeOf } from "./ending.js";
+import { showsSlotBack, stopTimeOf, troubleFrom } from "./ending.js";
 import { plural } from "./format.js";
-import { closeMicrophone, onceGone, openMicrophone } from "./microphone.js";
+import { MICROPHONE, onceGone } from "./microphone.js";
 import {
   blankListening,
   firstMs,
@@ -23,7 +23,6 @@ import {
 const MAX_STOPS = 20;
 /** Sound alone is drawn ten times a second, however often it is measured: the model needs the rest of the time. */
 const DRAWN_SECONDS = 0.1;
-const LOST = new Set(["connection_lost", "connection_failed", "connection_closed"]);
 
 export class Listenings {
   #store;
@@ -37,15 +36,9 @@ export class Listenings {
    * @param {() => import("../sdk/types.d.ts").Plait} client
    * @param {(text: string) => void} announce
    * @param {() => void} onEdge  a stream started or ended: counters are worth reading now
-   * @param {{ open: typeof openMicrophone, close: typeof closeMicrophone }} microphone
+   * @param {typeof MICROPHONE} microphone
    */
-  constructor(
-    store,
-    client,
-    announce,
-    onEdge,
-    microphone = { open: openMicrophone, close: closeMicrophone },
-  ) {
+  constructor(store, client, announce, onEdge, microphone = MICROPHONE) {
     this.#store = store;
     this.#client = client;
     this.#announce = announce;
@@ -68,9 +61,10 @@ export class Listenings {
       const media = await this.#microphone.open(options.device ?? "");
       // Thought better of it in the meantime.
       if (state.asking !== asking) this.#microphone.close(media);
-      else this.#start(blankListening({ kind: "microphone" }, options, before), media);
+      else this.#start(blankListening({ kind: "microphone" }, options, before), () => media);
     } catch (error) {
-      if (state.asking === asking) this.#refused(error);
+      const { code = "internal", message = String(error) } = /** @type {any} */ (error);
+      if (state.asking === asking) state.microphoneTrouble = { code, message };
     }
     if (state.asking === asking) state.asking = null;
     this.#store.changed("listening");
@@ -79,15 +73,14 @@ export class Listenings {
   /** @param {File} file @param {Options} options */
   transcribe(file, options) {
     if (!this.#ready()) return;
-    this.#start(blankListening({ kind: "file", file }, options), file);
+    this.#start(blankListening({ kind: "file", file }, options), () => file);
   }
 
   /** The server speaks, and listens to itself while it does. @param {string} text @param {Options} options */
   overhear(text, options) {
     if (!this.#ready()) return;
-    const listening = blankListening({ kind: "voice", text }, options);
-    const speech = this.#client().tts.synthesize({ text });
-    this.#start(listening, samplesOf(speech), VOICE_RATE);
+    const voice = () => samplesOf(this.#client().tts.synthesize({ text }));
+    this.#start(blankListening({ kind: "voice", text }, options), voice, VOICE_RATE);
   }
 
   /** The same file from its beginning; a recording goes on where it ended. @param {Options} options */
@@ -161,15 +154,16 @@ export class Listenings {
 
   /**
    * @param {Listening} listening
-   * @param {import("../sdk/types.d.ts").LiveParams["source"]} source
+   * @param {() => import("../sdk/types.d.ts").LiveParams["source"]} open
    * @param {number} [sampleRate]  of samples that do not say it themselves
    */
-  #start(listening, source, sampleRate) {
+  #start(listening, open, sampleRate) {
     const { state } = this.#store;
     state.listening = listening;
     state.microphoneTrouble = null;
     this.#store.changed("listening", "heard");
     try {
+      const source = open();
       if (listening.source.kind === "microphone") this.#watch(listening, source);
       const stream = this.#client().transcribe.live({
         source,
@@ -281,17 +275,9 @@ export class Listenings {
     this.#announce(`Listening stopped${took}.`);
   }
 
-  /** @param {unknown} error  a MicrophoneTrouble */
-  #refused(error) {
-    const { state } = this.#store;
-    const { code = "internal", message = String(error) } = /** @type {any} */ (error);
-    state.microphoneTrouble = { code, message };
-  }
-
   /** @param {Listening} listening @param {any} error  a PlaitError, or what the browser threw */
   #failed(listening, error) {
-    const code = String(error?.code ?? "internal");
-    listening.trouble = { code, message: String(error?.message ?? error), lost: LOST.has(code) };
+    listening.trouble = troubleFrom(error);
     this.#ended(listening, "errored");
     this.#announce(`Listening failed: ${listening.trouble.message}`);
   }

@@ -35,7 +35,7 @@ export function lasting(available = isSecureContext && "mediaDevices" in navigat
  * @returns {Promise<MediaStream>}
  * @throws {MicrophoneTrouble}
  */
-export async function openMicrophone(id) {
+async function openMicrophone(id) {
   const trouble = lasting();
   if (trouble) throw trouble;
   try {
@@ -54,9 +54,12 @@ function ask(id) {
 }
 
 /** @param {MediaStream | null} media */
-export function closeMicrophone(media) {
+function closeMicrophone(media) {
   for (const track of media?.getTracks() ?? []) track.stop();
 }
+
+/** What a test gives another of. */
+export const MICROPHONE = { open: openMicrophone, close: closeMicrophone };
 
 /**
  * A track ends by itself only when its device goes.

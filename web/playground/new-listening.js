@@ -54,12 +54,23 @@ export function isOpen(listening) {
   return listening !== null && ["pending", "streaming"].includes(listening.state);
 }
 
-/** @param {import("../sdk/types.d.ts").SpeechStream} speech */
-export async function* samplesOf(speech) {
-  for await (const { samples, sampleRate } of speech) {
-    if (sampleRate !== VOICE_RATE) throw new Error(`The voice has ${sampleRate} samples a second.`);
-    if (samples.length > 0) yield samples;
-  }
+/**
+ * Who stops listening stops the voice, also before it said anything: a generator's clean-up would not run then.
+ * @param {import("../sdk/types.d.ts").SpeechStream} speech
+ * @returns {AsyncIterable<Int16Array>}
+ */
+export function samplesOf(speech) {
+  const chunks = speech[Symbol.asyncIterator]();
+  const next = async () => {
+    for (;;) {
+      const { done, value } = await chunks.next();
+      if (done) return { done, value: undefined };
+      const { samples, sampleRate } = value;
+      if (sampleRate !== VOICE_RATE) throw new Error(`The voice has ${sampleRate} Hz.`);
+      if (samples.length > 0) return { done: false, value: samples };
+    }
+  };
+  return { [Symbol.asyncIterator]: () => ({ next, return: () => chunks.return() }) };
 }
 
 /**

@@ -32,12 +32,11 @@
  * @property {import("./chats.js").Trouble | null} trouble
  */
 
-import { showsSlotBack, stopTimeOf } from "./ending.js";
+import { showsSlotBack, stopTimeOf, troubleFrom } from "./ending.js";
 import { Peaks } from "./peaks.js";
 import { textOf } from "./spoken.js";
 
 const MAX_STOPS = 20;
-const LOST = new Set(["connection_lost", "connection_failed", "connection_closed"]);
 
 /** Until the listener has heard all, or it was stopped. @param {Speech | null} speech */
 export function isSpeaking(speech) {
@@ -236,8 +235,7 @@ export class Speeches {
 
   /** @param {Speech} speech @param {any} error  a PlaitError, or what the browser threw */
   #failed(speech, error) {
-    const code = String(error?.code ?? "internal");
-    speech.trouble = { code, message: String(error?.message ?? error), lost: LOST.has(code) };
+    speech.trouble = troubleFrom(error);
     this.#ended(speech, "errored");
     this.#announce(`Speech failed: ${speech.trouble.message}`);
   }

@@ -6,6 +6,7 @@ import { endingOf, waitingText } from "../playground/ending.js";
 import { firstBar } from "../playground/level-strip.js";
 import { Listenings } from "../playground/listenings.js";
 import { troubleOf } from "../playground/microphone.js";
+import { samplesOf } from "../playground/new-listening.js";
 import { Store } from "../playground/store.js";
 
 const RECEIPT = { by: "client", released: true, stopMs: 14, wasted: { audioMs: 40 }, usage: {} };
@@ -110,7 +111,8 @@ class FakeMicrophone {
   }
 }
 
-function page() {
+/** @param {(request: any) => any} [live] */
+function page(live) {
   const state = {
     asking: null,
     microphoneTrouble: null,
@@ -122,7 +124,7 @@ function page() {
   const streams = [];
   const asked = [];
   const announced = [];
-  const live = (request) => {
+  const open = (request) => {
     asked.push(request);
     streams.push(new ScriptedStream(streams.length + 1));
     return streams.at(-1);
@@ -130,7 +132,7 @@ function page() {
   const microphone = new FakeMicrophone();
   const listenings = new Listenings(
     store,
-    () => /** @type {any} */ ({ transcribe: { live } }),
+    () => /** @type {any} */ ({ transcribe: { live: live ?? open } }),
     (text) => announced.push(text),
     () => {},
     /** @type {any} */ (microphone),
@@ -304,4 +306,41 @@ test("the strip moves by whole bars, and begins anew where motion is unwanted", 
     [0, 5, 10, 10.1, 25].map((seconds) => firstBar(seconds, 100, true)),
     [0, 0, 0, 100, 200],
   );
+});
+
+test("its own voice is heard without the marks between, and stops with the listening", async () => {
+  const left = [];
+  const chunks = [[], [1, 2], [], [3]].map((samples) => ({
+    samples: Int16Array.from(samples),
+    sampleRate: 24_000,
+  }));
+  const speech = () => ({
+    [Symbol.asyncIterator]: () => ({
+      next: async () => ({ done: chunks.length === 0, value: chunks.shift() }),
+      return: async () => ({ done: true, value: left.push("left") }),
+    }),
+  });
+  const heard = [];
+  for await (const samples of samplesOf(/** @type {any} */ (speech()))) heard.push([...samples]);
+  assert.deepEqual(heard, [[1, 2], [3]]);
+  assert.deepEqual(left, []);
+
+  await samplesOf(/** @type {any} */ (speech()))
+    [Symbol.asyncIterator]()
+    .return?.();
+  assert.deepEqual(left, ["left"]);
+});
+
+test("without a connection yet it says so, and no microphone stays open", async () => {
+  const { state, microphone, listenings } = page(() => {
+    throw new Error("Not connected yet");
+  });
+  void listenings.record({});
+  await microphone.allow();
+
+  assert.equal(state.listening.state, "errored");
+  assert.match(state.listening.trouble.message, /Not connected/);
+  assert.equal(microphone.closed, 1);
+  listenings.overhear("hello", {});
+  assert.equal(state.listening.state, "errored");
 });
