@@ -242,6 +242,16 @@ def test_what_was_shown_and_turns_out_to_be_nothing_ends_with_an_empty_final() -
     assert shown[-1]["is_final"]
 
 
+def test_what_the_model_only_guesses_is_not_shown_before_speech_pauses() -> None:
+    def guesses(window: Window) -> Decoded:
+        return Decoded([Word(" Thanks.", 0.0, 0.3, probability=0.1)])
+
+    shown = segments(listen(hearing(), frames_of(speak(0.5, *range(1, 9), 1.0)), guesses))
+
+    assert [one["is_final"] for one in shown] == [False, True]
+    assert shown[0]["end"] == shown[1]["end"]
+
+
 @pytest.mark.parametrize("text", [" [BLANK_AUDIO]", " (coughs)", " ♪", " *music*", " ...", ""])
 def test_sounds_that_are_no_speech_give_no_item(text: str) -> None:
     def sounds(_: Window) -> Decoded:

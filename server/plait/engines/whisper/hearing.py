@@ -33,9 +33,9 @@ from plait.engines.whisper.tape import Arrivals, Tape, quietest
 from plait.engines.whisper.words import (
     SAMPLE_RATE,
     Decoded,
-    Floats,
     Window,
     Word,
+    guessed,
     plain,
     settled_words,
 )
@@ -107,7 +107,7 @@ class Hearing:
         )
         total = self._tape.end
         rest = total - self._endpointer.position
-        self._tape.append(_silence(-rest % FRAME_SAMPLES))
+        self._tape.append(np.zeros(-rest % FRAME_SAMPLES, np.float32))
         items = self._judge_frames(at)
         for turn in self._endpointer.finish(total):
             items += self._turn(turn)
@@ -168,6 +168,8 @@ class Hearing:
         self._learn_language(window, decoded)
         words = [_moved(word, window) for word in settled_words(decoded.words)]
         words = without_overlap(words, speech.said, OVERLAP_WORDS)
+        if guessed(words) and not window.closing:
+            words = []
         speech.agreed = agreed_words(words, speech.words)
         speech.words = words
         speech.decoded_to = window.end_sample
@@ -283,10 +285,6 @@ class Hearing:
     def over(self) -> bool:
         """Finished, and everything is final."""
         return self._finished and not self._speeches
-
-
-def _silence(samples: int) -> Floats:
-    return np.zeros(samples, np.float32)
 
 
 def _moved(word: Word, window: Window) -> Word:

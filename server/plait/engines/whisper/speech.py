@@ -105,7 +105,7 @@ class Speech:
             return None
         if self.decoded_to <= self.begin:
             return (end, False) if end - self.onset >= pace.first else None
-        step = max(pace.step, (end - self.begin) // LONG_STEP)
+        step = max(pace.step, (end - self.begin) // LONG_STEP) if self.words else pace.first
         return (end, False) if end - self.decoded_to >= step else None
 
     def covered(self, heard_to: int, pace: Pace) -> bool:

@@ -23,6 +23,7 @@ _NO_WORD = re.compile(r"[\W_]*")
 _NOT_IN_A_WORD = re.compile(r"[^\w']")
 _OPENING, _CLOSING = "[(*♪", "])*♪"
 
+LEAST_CONFIDENCE = 0.2
 LONGEST_LOOP_WORDS = 12
 SAID_TWICE_WORDS = 4  # that many words said again at once: the model stutters, nobody does
 
@@ -67,6 +68,11 @@ def plain(text: str) -> str:
 
 def text_of(words: Sequence[Word]) -> str:
     return "".join(word.text for word in words).strip()
+
+
+def guessed(words: Sequence[Word]) -> bool:
+    """The model itself does not believe in them: the beginning of a word, heard too early."""
+    return sum(word.probability for word in words) < LEAST_CONFIDENCE * len(words)
 
 
 def settled_words(words: Sequence[Word]) -> list[Word]:
