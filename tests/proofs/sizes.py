@@ -33,4 +33,4 @@ SPEECH_SPEED = 1.0 if FULL else 2.0  # of long texts: half the audio, half the t
 # Streams that listen at once: one more than decode beside a cancel.
 LISTENERS = 6
 TRANSCRIBE_CANCELS = 100 if FULL else 30
-TRANSCRIBE_STOPS = 100 if FULL else 12
+TRANSCRIBE_STOPS = 100 if FULL else 8

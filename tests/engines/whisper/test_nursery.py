@@ -14,7 +14,9 @@ from pathlib import Path
 import psutil
 import pytest
 
+from plait.engines.whisper.capacity import MOST_SLOTS
 from plait.engines.whisper.ears import WHISPER, load_ears
+from plait.engines.whisper.faults import death_of
 from plait.engines.whisper.loading import load_streams
 from plait.engines.whisper.messages import Audio, Gone, Listen, Load, frame
 from plait.engines.whisper.nursery import Nursery, ZygoteDied
@@ -221,6 +223,28 @@ def test_an_end_that_was_asked_for_is_not_told() -> None:
         nursery.watch(lambda: deaths.append("died"))
 
     assert deaths == []
+
+
+def test_without_a_number_of_slots_it_is_measured() -> None:
+    told: list[str] = []
+    nursery, facts = load_streams(whisper_spec(slots=0), lambda phase, _: told.append(phase))
+    nursery.close()
+
+    assert facts.slots == MOST_SLOTS  # these ears decode in no time
+    assert told == ["starting", "reading weights", "measuring"]
+
+
+@pytest.mark.parametrize(
+    ("status", "code"),
+    [
+        (None, "out_of_memory"),
+        (-9, "engine_crashed"),
+        (-11, "generation_failed"),
+        (1, "generation_failed"),
+    ],
+)
+def test_how_a_process_ended_is_what_its_peer_is_told(status: int | None, code: str) -> None:
+    assert death_of(status).code == code
 
 
 # --- loads that fail ----------------------------------------------------------------------------

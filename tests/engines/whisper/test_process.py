@@ -6,21 +6,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import difflib
-import json
 import os
-import random
-import re
 import signal
-import wave
 from collections.abc import AsyncIterator
-from pathlib import Path
 
 import msgspec
 import psutil
 import pytest
 
-import plait
 from plait.engines.base import (
     Cancel,
     EngineInfo,
@@ -39,8 +32,7 @@ from plait.engines.process import EngineProcess
 from plait.models import ModelStore
 from tests.engines.recording import Lost, RecordingListener
 from tests.engines.whisper.rig import whisper_spec
-
-CLIPS = Path(plait.__file__).parent / "bench" / "audio"
+from tests.proofs.transcribe_rig import likeness, said
 
 
 class Listening:
@@ -219,54 +211,21 @@ async def test_the_death_of_the_worker_takes_all_with_it() -> None:
 # --- with the starter model ---------------------------------------------------------------------
 
 
-def starter_spec(isolation: str, slots: int = 8) -> LoadSpec:
+@pytest.fixture
+def spawned_spec() -> LoadSpec:
+    """Outside the event loop: it reads files."""
     model = ModelStore().ensure("whisper-tiny.en", "whisper")
     return LoadSpec(
         "whisper",
         model.name,
-        slots=slots,
+        slots=1,
         context_tokens=0,
         max_tokens=0,
         method="transcribe",
         weights=str(model.form("whisper")),
         threads=2,
-        options={"isolation": isolation},
+        options={"isolation": "spawn"},
     )
-
-
-@pytest.fixture
-def spawned_spec() -> LoadSpec:
-    """Outside the event loop: it reads files."""
-    return starter_spec("spawn", slots=1)
-
-
-@pytest.fixture(scope="module")
-async def starter() -> AsyncIterator[Listening]:
-    async with worker_of(starter_spec("fork")) as worker:
-        yield worker
-
-
-UTTERANCES = json.loads((CLIPS / "multi.json").read_text())
-# Read before any event loop runs: 16 kHz, mono.
-with wave.open(str(CLIPS / "multi.wav")) as clip:
-    MULTI: bytes = clip.readframes(clip.getnframes())
-
-
-def recorded(begin: float, end: float) -> bytes:
-    """Seconds of the clip."""
-    return MULTI[2 * int(begin * 16_000) : 2 * int(end * 16_000)]
-
-
-def utterance(*numbers: int) -> tuple[bytes, str]:
-    """-> (its audio, what is said in it): those sentences of the clip, one after the other."""
-    parts = [UTTERANCES[number] for number in numbers]
-    audio = b"".join(recorded(start - 0.3, end + 0.7) for start, end, _ in parts)
-    return audio, " ".join(text for _, _, text in parts)
-
-
-def likeness(heard: str, said: str) -> float:
-    words = re.sub(r"[^a-z' ]", "", heard.lower().replace("-", " ")).split()
-    return difflib.SequenceMatcher(None, words, said.split()).ratio()
 
 
 async def listen(worker: Listening, job: int, audio: bytes) -> None:
@@ -276,53 +235,17 @@ async def listen(worker: Listening, job: int, audio: bytes) -> None:
 
 @pytest.mark.model
 @pytest.mark.timeout(300)
-async def test_eight_streams_at_once_hear_each_its_own(starter: Listening) -> None:
-    clips = [utterance(*n) for n in ((0,), (2,), (3,), (4,), (5,), (4, 2), (2, 4), (4, 3))]
-    for job, (audio, _) in enumerate(clips, 1):
-        await listen(starter, job, audio)
-    for job in range(1, 9):
-        await starter.patiently_released(job)
-
-    for job, (_, said) in enumerate(clips, 1):
-        alike = [likeness(starter.text(job), other) for _, other in clips]
-        assert starter.failures(job) == []
-        assert alike[job - 1] == max(alike) > 0.7, (starter.text(job), said)
-
-
-@pytest.mark.model
-@pytest.mark.timeout(300)
-async def test_cancels_at_any_moment_of_a_decode_leave_nothing(starter: Listening) -> None:
-    rng = random.Random(1)
-    audio, _ = utterance(0, 3)
-
-    async def cancel_some(first: int, count: int) -> tuple[int, int, list[psutil.Process]]:
-        for job in range(first, first + count):
-            await listen(starter, job, audio)
-            await asyncio.sleep(rng.uniform(0, 0.5))  # the moment is what is tried
-            starter.cancel(job)
-            assert (await starter.patiently_released(job)).wasted == 0
-        worker, zygote = starter.worker, starter.zygote
-        return worker.num_fds(), zygote.num_fds(), zygote.children()
-
-    before = await cancel_some(101, 3)
-    assert await cancel_some(111, 20) == before
-    assert before[2] == []
-    assert (starter.engine.stats.slots_used, starter.engine.stats.kv_bytes) == (0, 0)
-
-
-@pytest.mark.model
-@pytest.mark.timeout(300)
 async def test_a_spawned_stream_is_aborted_in_its_decode_and_the_next_one_hears_all(
     spawned_spec: LoadSpec,
 ) -> None:
-    audio, said = utterance(3)
+    audio, text = said(3)
     async with worker_of(spawned_spec) as worker:
-        await listen(worker, 1, utterance(0)[0])
-        await asyncio.sleep(0.5)
+        await listen(worker, 1, said(0)[0])
+        await asyncio.sleep(0.5)  # into its first decode, or near it
         worker.cancel(1)
         await worker.patiently_released(1)
         await listen(worker, 2, audio)
         await worker.patiently_released(2)
 
         assert worker.failures(1) == worker.failures(2) == []
-        assert likeness(worker.text(2), said) > 0.7, worker.text(2)
+        assert likeness(worker.text(2), text) > 0.7, worker.text(2)

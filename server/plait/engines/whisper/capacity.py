@@ -19,7 +19,7 @@ MOST_SLOTS = 64
 # Paused streams keep their process and yield their slot, so there is room for more than the slots.
 STREAMS_PER_SLOT = 8
 MIB = 1024 * 1024
-FORKED_BYTES = 48 * MIB  # private pages of a forked child, and its share of the tables
+FORKED_BYTES = 96 * MIB  # private pages of a forked child: measured 40 to 80 MB
 SPAWNED_BYTES = 128 * MIB  # an interpreter with its libraries, besides the weights
 
 

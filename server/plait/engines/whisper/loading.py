@@ -72,7 +72,7 @@ def _measure(nursery: Nursery, window_seconds: float) -> float:
             sock.settimeout(PATIENCE_SECONDS)
             sock.sendall(frame(Measure(window_seconds)))
             seconds = _answer(sock)
-        while Gone(MEASURING, 0) not in nursery.receive():
+        while not any(isinstance(message, Gone) for message in nursery.receive()):
             continue
     except (OSError, ZygoteDied) as error:
         raise _useless() from error
