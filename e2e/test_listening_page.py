@@ -70,6 +70,7 @@ def test_a_file_is_transcribed_whole(listening: Playground, clip: Path) -> None:
     expect(listening.test_id("audio-length")).to_have_text(re.compile(r"^0:03\.\d / 0:03\.\d$"))
     for figure in ("first-text", "lag"):
         expect(listening.test_id(figure)).to_contain_text(re.compile(r"\d m?s"))
+    expect(listening.test_id("detected-language")).to_have_text("English")
     expect(listening.test_id("revision-count")).to_contain_text(re.compile(r"\d\.\d rev"))
     heard.again.click()
     heard.wait_state("completed")

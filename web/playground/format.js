@@ -56,6 +56,17 @@ export function formatTime(seconds, digits = 0) {
   return `${front}:${two(whole % 60)}${digits ? `.${tenths % 10}` : ""}`;
 }
 
+const LANGUAGES = new Intl.DisplayNames("en", { type: "language" });
+
+/** "German" of "de"; a code that is none as it is. @param {string} code */
+export function languageName(code) {
+  try {
+    return LANGUAGES.of(code) ?? code;
+  } catch {
+    return code; // RangeError: not shaped like a code
+  }
+}
+
 /**
  * Stable per id, and far from its neighbours': the golden angle. Cards, wire rows and slots share it.
  * @param {number} id

@@ -5,7 +5,7 @@
 
 import { h, icon, setIcon, setText, unbroken } from "./dom.js";
 import { endingOf, waitingText } from "./ending.js";
-import { formatMs, formatTime, streamHue } from "./format.js";
+import { formatMs, formatTime, languageName, streamHue } from "./format.js";
 import { LevelStrip } from "./level-strip.js";
 import { isListening } from "./new-listening.js";
 import { createSaves } from "./saves.js";
@@ -50,6 +50,11 @@ export class ListeningCard {
     this.strip = new LevelStrip(() => this.drawSoon());
     this.id = h("span", { class: "card-id" });
     this.state = h("span", { class: "card-state" });
+    this.language = h("span", {
+      class: "hint wide-only",
+      title: "The language, as detected from the first speech",
+      "data-testid": "detected-language",
+    });
     this.waiting = h("p", { class: "card-waiting" });
     this.view.element.append(this.waiting);
     this.heard = document.createTextNode("");
@@ -111,6 +116,7 @@ export class ListeningCard {
         h("span", { class: "dot" }),
         this.id,
         this.state,
+        this.language,
         this.saves.element,
       ),
       this.view.element,
@@ -216,6 +222,7 @@ export class ListeningCard {
     const whole = source.kind === "microphone" && isListening(listening) ? null : span(listening);
     this.strip.draw({ levels, talk, seconds, whole, marked: this.#pointed });
     this.#renderFigures(listening, seconds);
+    setText(this.language, transcript.language && languageName(transcript.language));
     this.saves.enable(transcript.spoken.length > 0);
   }
 

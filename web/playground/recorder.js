@@ -4,7 +4,7 @@
  */
 
 import { h, icon, setIcon, setText } from "./dom.js";
-import { formatTime } from "./format.js";
+import { formatTime, languageName } from "./format.js";
 import {
   lasting,
   listMicrophones,
@@ -143,7 +143,6 @@ function createDevicePicker() {
 }
 
 function createLanguagePicker() {
-  const names = new Intl.DisplayNames("en", { type: "language", fallback: "code" });
   const select = h("select", {
     class: "field compact",
     "aria-label": "Language",
@@ -158,7 +157,7 @@ function createLanguagePicker() {
     shown = codes.join();
     element.hidden = codes.length < 2; // nothing to choose
     const offered = codes
-      .map((code) => ({ code, name: names.of(code) ?? code }))
+      .map((code) => ({ code, name: languageName(code) }))
       .sort((a, b) => a.name.localeCompare(b.name, "en"));
     const before = localStorage.getItem(LANGUAGE_KEY) ?? "";
     select.replaceChildren(

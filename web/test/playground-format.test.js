@@ -2,7 +2,15 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { formatBytes, formatMs, ordinal, plural, streamHue } from "../playground/format.js";
+import {
+  formatBytes,
+  formatMs,
+  formatTime,
+  languageName,
+  ordinal,
+  plural,
+  streamHue,
+} from "../playground/format.js";
 
 test("times and sizes keep two or three figures", () => {
   assert.deepEqual([0, 0.04, 0.42, 14.3, 999, 1234, 12_345].map(formatMs), [
@@ -38,4 +46,19 @@ test("neighbouring streams never look alike", () => {
     assert.ok(Math.min(gap, 360 - gap) > 90);
     assert.equal(streamHue(id), streamHue(id));
   }
+});
+
+test("a place in audio has hours only where there are some, and never rounds up", () => {
+  assert.deepEqual(
+    [0, 7.96, 61, 3599.99, 3661].map((seconds) => formatTime(seconds)),
+    [...["0:00", "0:07", "1:01", "59:59", "1:01:01"]],
+  );
+  assert.deepEqual(
+    [0.3, 7.96, 3600].map((seconds) => formatTime(seconds, 1)),
+    [...["0:00.3", "0:07.9", "1:00:00.0"]],
+  );
+});
+
+test("a language has its name, and what is no code stays as it is", () => {
+  assert.deepEqual(["en", "de", "no code!"].map(languageName), ["English", "German", "no code!"]);
 });
