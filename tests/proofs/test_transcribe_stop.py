@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from statistics import quantiles
 from time import monotonic
 
@@ -21,6 +21,7 @@ from tests.live.server import LiveServer, live_server
 from tests.proofs.rig import engine_gauges
 from tests.proofs.sizes import (
     FULL,
+    HANG_UPS,
     LISTENERS,
     TEST_SECONDS,
     TRANSCRIBE_CANCELS,
@@ -140,30 +141,52 @@ async def test_cancels_leave_no_process_no_descriptor_and_no_memory_behind(
     record_property("cancels", TRANSCRIBE_CANCELS)
     record_property("worker, zygote RSS grown by %", [round(100 * one, 1) for one in grown])
     assert engine_gauges(transcribe_server) == (0, 0)
-    assert whisper.handles() == handles
+    await whisper.wait_for_handles(handles)
     assert handles[-1] == 0
     assert max(grown) < RSS_GROWTH
 
 
-async def test_cancels_beside_it_do_not_change_what_another_stream_hears(
-    transcribe_server: LiveServer, record_property: Record
+async def cancel_one(url: str, rng: random.Random) -> None:
+    async with connect(url) as client, open_stream(client, said(4)[0]) as stream:
+        await asyncio.sleep(rng.uniform(0, LATEST_SECONDS) ** 2)
+        await stream.cancel()
+
+
+async def hang_up_one(url: str, rng: random.Random) -> None:
+    async with peer(url) as client:
+        await client.transcribe(1)
+        if rng.random() < 0.8:
+            await client.send_audio(1, said(4)[0])
+            await client.hear_until("started", 1)
+            await asyncio.sleep(rng.uniform(0, LATEST_SECONDS) ** 2)
+        client.reset()
+
+
+@pytest.mark.parametrize("leave", [cancel_one, hang_up_one])
+async def test_who_leaves_changes_nothing_for_another_stream_nor_for_the_server(
+    transcribe_server: LiveServer,
+    leave: Callable[[str, random.Random], Awaitable[None]],
+    record_property: Record,
 ) -> None:
-    audio, text = said(0, 3)
-    async with connect(transcribe_server.ws_url) as client:
+    whisper, rng = Whisper(transcribe_server), random.Random(7)
+    url, (audio, text) = transcribe_server.ws_url, said(0, 3)
+    handles = whisper.handles()
+    async with connect(url) as client:
         whole = asyncio.create_task(listen(client, audio).collect())
-        rng, cancels = random.Random(7), 0
-        while not whole.done():
-            async with open_stream(client, said(4)[0]) as stream:
-                await asyncio.sleep(rng.uniform(0, LATEST_SECONDS) ** 2)
-                await stream.cancel()
-            cancels += 1
+        for _ in range(-(-HANG_UPS // 3)):
+            await asyncio.gather(*(leave(url, rng) for _ in range(3)))
         heard = await whole
 
-    record_property("cancels meanwhile", cancels)
+    took = await asyncio.to_thread(transcribe_server.wait_idle, 10.0)
+    record_property("left meanwhile", HANG_UPS)
     record_property("likeness to what was said", round(likeness(heard.text, text), 3))
-    assert cancels >= 3
+    record_property("idle after ms", round(1000 * took))
     assert likeness(heard.text, text) > ALIKE, heard.text
     assert [segment.index for segment in heard.segments] == list(range(len(heard.segments)))
+    assert engine_gauges(transcribe_server) == (0, 0)
+    assert "unknown job" not in transcribe_server.output
+    assert Whisper(transcribe_server).zygote == whisper.zygote
+    await whisper.wait_for_handles(handles)
 
 
 # --- more streams than slots, and deaths --------------------------------------------------------

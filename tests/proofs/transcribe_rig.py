@@ -84,6 +84,11 @@ class Whisper:
         fds = [process.num_fds() for process in (gateway, self.worker, self.zygote)]
         return fds[0], fds[1], fds[2], len(self.streams())
 
+    async def wait_for_handles(self, most: tuple[int, int, int, int]) -> None:
+        """Until there are no more of any kind; sockets close a moment after their clients."""
+        few = lambda: all(now <= then for now, then in zip(self.handles(), most, strict=True))  # noqa: E731
+        await self.wait_until(few, f"no more handles than {most}")
+
     async def new_stream(self, before: list[psutil.Process]) -> psutil.Process:
         """The process that came since; wait for it."""
 
