@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import selectors
 import socket
-import sys
 import time
 from collections.abc import Callable
 
@@ -33,13 +32,12 @@ from plait.engines.base import (
     Starved,
     Stats,
 )
-from plait.engines.dying import EXIT_BUG, exit_now
 from plait.engines.ipc import FrameError
 from plait.engines.whisper.capacity import STREAMS_PER_SLOT
 from plait.engines.whisper.cores import Cores
 from plait.engines.whisper.faults import death_of, read_params
 from plait.engines.whisper.jobs import StreamJob
-from plait.engines.whisper.loading import Facts, load_streams
+from plait.engines.whisper.loading import Facts, die_with_the_zygote, load_streams
 from plait.engines.whisper.messages import (
     Ask,
     Broken,
@@ -62,13 +60,7 @@ def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> WhisperEngine:
     streams as these can follow. Options: languages, isolation ("fork", "spawn"), and for tests
     ears. Raises `ModelLoadFailed`."""
     nursery, facts = load_streams(spec, report)
-
-    def crash() -> None:
-        # From the watching thread: the loop may sleep, or be deep in anything.
-        sys.stderr.write("the zygote died\n")
-        exit_now(EXIT_BUG)
-
-    nursery.watch(crash)
+    nursery.watch(die_with_the_zygote)
     return WhisperEngine(spec, flags, nursery, facts)
 
 

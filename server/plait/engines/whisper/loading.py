@@ -9,8 +9,10 @@ import socket
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 from plait.engines.base import LoadSpec, Report
+from plait.engines.dying import EXIT_BUG, exit_now
 from plait.engines.whisper.capacity import WINDOW_SECONDS, slots_for, stream_bytes
 from plait.engines.whisper.ears import WHISPER
 from plait.engines.whisper.messages import (
@@ -63,6 +65,12 @@ def load_streams(spec: LoadSpec, report: Report) -> tuple[Nursery, Facts]:
     weights_bytes = Path(spec.weights).stat().st_size if spec.weights else 0
     held_bytes = stream_bytes(weights_bytes, forked=isolation == "fork")
     return nursery, Facts(slots, multilingual, held_bytes)
+
+
+def die_with_the_zygote() -> NoReturn:
+    """From the thread that watches it: the worker's loop may sleep, or be deep in anything."""
+    sys.stderr.write("the zygote died\n")
+    exit_now(EXIT_BUG)
 
 
 def _measure(nursery: Nursery, window_seconds: float) -> float:
