@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import atexit
 import math
+import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -25,6 +26,7 @@ from plait.errors import GenerationFailed, ModelLoadFailed
 MAGIC = b"lmgg"
 ENGLISH = "en"
 DETECT = "auto"
+PUNCTUATION = frozenset(b".,;:!?-\"'")
 
 FRAMES_PER_SECOND = 50  # of the encoder
 # What is left of the context after the audio must not be too little, or an utterance comes twice;
@@ -32,10 +34,22 @@ FRAMES_PER_SECOND = 50  # of the encoder
 LEAST_CONTEXT = 384
 LEAST_INTERIM_CONTEXT = 192
 CONTEXT_GRAIN = 64
+_HEADER = struct.Struct("<4s10i")  # magic, sizes (whisper.cpp: whisper_hparams)
+LEAD_SECONDS = 0.3  # of silence, where the audio begins in the midst of a word
 LEAST_SECONDS = 1.05  # shorter windows get silence added: whisper.cpp refuses them
 
 TOKENS_PER_SECOND = 8  # speech tops out near 6: bounds a repetition loop
 SPARE_TOKENS = 16
+
+# How long before its end a word may have begun, where the one before it ended long ago.
+ATTACK_SECONDS = 0.25
+LETTER_SECONDS = 0.08
+
+# Of (encoder layers, decoder layers): whose attention says when a word was spoken. For models that
+# are not listed it is asked of the upper half of the decoder.
+ENGLISH_VOCABULARY = 51864
+ALIGNMENT = {(4, 4): "TINY", (6, 6): "BASE", (32, 32): "LARGE_V2", (32, 4): "LARGE_V3_TURBO"}
+MELS_OF_V3 = 128
 
 ABORTED = -6  # what whisper_full returns when its abort callback said so
 
@@ -47,7 +61,6 @@ class Aborted(Exception):
 @dataclass(slots=True)
 class _Piece:
     text: bytes
-    start: float
     end: float
     probability: float
 
@@ -74,7 +87,8 @@ class Decoder:
     def decode(self, window: Window) -> Decoded:
         """Raises GenerationFailed, and Aborted."""
         seconds = len(window.samples) / SAMPLE_RATE
-        samples = _padded(window.samples)
+        lead = LEAD_SECONDS if window.start_seconds == 0 else 0.0
+        samples = _padded(window.samples, lead)
         params = self._params
         context = audio_context(len(samples), closing=window.closing)
         params.audio_ctx = min(context, self._longest_context)
@@ -91,7 +105,7 @@ class Decoder:
             raise GenerationFailed(
                 f"The model could not decode {seconds:.1f} s of audio (code {code}). Send it again."
             )
-        return Decoded(list(self._words(seconds)), self._language())
+        return Decoded(list(self._words(seconds, lead)), self._language())
 
     def _set_context(self, samples: Floats, audio_ctx: int) -> None:
         """whisper.cpp tells languages apart on the context of the decode before, and the first
@@ -108,14 +122,18 @@ class Decoder:
         name: str = whisper.whisper_lang_str(whisper.whisper_full_lang_id(self._context))
         return name
 
-    def _words(self, seconds: float) -> Iterator[Word]:
+    def _words(self, seconds: float, lead: float) -> Iterator[Word]:
+        before = 0.0
         for piece in self._pieces():
-            start = min(max(0.0, piece.start), seconds)
-            end = min(max(start, piece.end), seconds)
-            yield Word(piece.text.decode("utf-8", "replace"), start, end, piece.probability)
+            text = piece.text.decode("utf-8", "replace")
+            end = min(max(before, piece.end - lead), seconds)
+            start = max(before, end - ATTACK_SECONDS - LETTER_SECONDS * len(text))
+            yield Word(text, start, end, piece.probability)
+            before = end
 
     def _pieces(self) -> list[_Piece]:
-        """Tokens joined to words: a token that begins with a space begins one."""
+        """Tokens joined to words: a token that begins with a space begins one. A word ends where
+        its last token does that is not punctuation alone."""
         pieces: list[_Piece] = []
         context = self._context
         for segment in range(whisper.whisper_full_n_segments(context)):
@@ -124,12 +142,14 @@ class Decoder:
                 if token.id >= self._end_of_text:
                     continue
                 text: bytes = whisper.whisper_token_to_bytes(context, token.id)
+                end = float(token.t_dtw if token.t_dtw >= 0 else token.t1) / 100
                 if text.startswith(b" ") or not pieces:
-                    pieces.append(_Piece(text, token.t0 / 100, token.t1 / 100, token.p))
-                else:
-                    pieces[-1].text += text
-                    pieces[-1].end = token.t1 / 100
-                    pieces[-1].probability = min(pieces[-1].probability, token.p)
+                    pieces.append(_Piece(text, end, float(token.p)))
+                    continue
+                pieces[-1].text += text
+                pieces[-1].probability = min(pieces[-1].probability, float(token.p))
+                if not PUNCTUATION.issuperset(text):
+                    pieces[-1].end = end
         return pieces
 
 
@@ -160,26 +180,43 @@ def _params(threads: int) -> Any:
 def _load(path: str) -> Any:
     try:
         with Path(path).open("rb") as file:
-            magic = file.read(len(MAGIC))
+            header = file.read(_HEADER.size)
     except OSError as error:
         raise ModelLoadFailed(
             f"The Whisper model cannot be read ({error.strerror}). Install it again with "
             "`plait models install`."
         ) from error
-    if magic != MAGIC:  # whisper.cpp does not check: it would crash on it later
+    # whisper.cpp does not check: it would crash on it later
+    if len(header) < _HEADER.size or not header.startswith(MAGIC):
         raise ModelLoadFailed("The Whisper model is no ggml file. Install it again.")
-    context = whisper.whisper_init_from_file_with_params(
-        path, whisper.whisper_context_default_params()
-    )
+    context = whisper.whisper_init_from_file_with_params(path, _loading(header))
     if context is None:
         raise ModelLoadFailed("whisper.cpp cannot load the Whisper model. Install it again.")
     return context
 
 
-def _padded(samples: Floats) -> Floats:
-    missing = int(LEAST_SECONDS * SAMPLE_RATE) - len(samples)
-    if missing > 0:
-        samples = np.concatenate([samples, np.zeros(missing, np.float32)])
+def _loading(header: bytes) -> Any:
+    """With times of words out of the decoder's attention, for which flash attention is given up:
+    what whisper.cpp guesses without it is off by a word or more."""
+    _, vocabulary, _, _, _, layers, _, _, _, text_layers, mels = _HEADER.unpack(header)
+    name = ALIGNMENT.get((layers, text_layers), "N_TOP_MOST")
+    if vocabulary == ENGLISH_VOCABULARY and name in {"TINY", "BASE"}:
+        name += "_EN"
+    if mels == MELS_OF_V3 and name == "LARGE_V2":
+        name = "LARGE_V3"
+    params = whisper.whisper_context_default_params()
+    params.flash_attn = False
+    params.dtw_token_timestamps = True
+    params.dtw_aheads_preset = getattr(whisper, f"WHISPER_AHEADS_{name}")
+    params.dtw_n_top = max(1, text_layers // 2)
+    return params
+
+
+def _padded(samples: Floats, lead_seconds: float) -> Floats:
+    lead = int(lead_seconds * SAMPLE_RATE)
+    missing = int(LEAST_SECONDS * SAMPLE_RATE) - lead - len(samples)
+    if lead or missing > 0:
+        samples = np.pad(samples, (lead, max(0, missing)))
     return np.ascontiguousarray(samples, np.float32)
 
 
