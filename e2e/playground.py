@@ -11,6 +11,7 @@ import re
 from playwright.sync_api import ConsoleMessage, Error, Locator, Page, expect
 
 GENEROUS_MS = 20_000
+LOADING_MS = 45_000  # some fifty modules, on a machine that does much else
 
 
 class Playground:
@@ -21,6 +22,7 @@ class Playground:
         self.url = url
         self.errors: list[str] = []
         page.set_default_timeout(GENEROUS_MS)
+        page.set_default_navigation_timeout(LOADING_MS)
         page.on("console", self._note_message)
         page.on("pageerror", self._note_error)
 
