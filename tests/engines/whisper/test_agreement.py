@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from plait.engines.whisper.agreement import (
     agreed_words,
@@ -90,6 +90,7 @@ def test_a_loop_ends_where_it_begins_to_repeat(text: str, kept: str) -> None:
     assert text_of(without_loops(words(text))) == kept
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from("abc"), max_size=40))
 def test_no_loop_is_left(letters: list[str]) -> None:
     kept = [plain(word.text) for word in without_loops(words(" ".join(letters)))]

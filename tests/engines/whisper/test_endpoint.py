@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from plait.engines.whisper.detector import FRAME_SAMPLES, SETTLED_FRAMES, SileroDetector
 from plait.engines.whisper.endpoint import STARTING_FRAMES, Endpointer, Turn
@@ -89,6 +89,7 @@ def test_a_word_that_had_just_begun_at_the_end_of_audio_counts() -> None:
     assert ears.finish(frames(3)) == [Turn("started", frames(1)), Turn("stopped", frames(3))]
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from([SPEECH, DOUBT, SILENCE]), max_size=300))
 def test_turns_alternate_and_never_overlap(probabilities: list[float]) -> None:
     ears = endpointer()

@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given, settings, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from plait.engines.whisper.hearing import Decoded, Hearing, Window, Word
 from plait.engines.whisper.words import SAMPLE_RATE, Floats, text_of
@@ -337,7 +337,7 @@ def numbered(script: list[int | float]) -> list[int | float]:
     return spoken
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(SCRIPTS, PARAMETERS, st.integers(0, 30))
 def test_every_word_comes_once_and_in_order(
     script: list[int | float], params: dict[str, Any], delay: int
@@ -350,7 +350,7 @@ def test_every_word_comes_once_and_in_order(
     check_promises(items, len(speak(0.3, *spoken)) / 32000)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(SCRIPTS, PARAMETERS, st.integers(0, 30), st.randoms(use_true_random=False))
 def test_promises_hold_whatever_the_model_says(
     script: list[int | float], params: dict[str, Any], delay: int, random: Any
@@ -369,7 +369,7 @@ def test_promises_hold_whatever_the_model_says(
     check_promises(items, len(speak(*spoken)) / 32000)
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=30, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.sampled_from([0, 1, 2, 3, 1601, 4096]), max_size=60))
 def test_how_the_bytes_are_cut_makes_no_difference(sizes: list[int]) -> None:
     pcm = speak(0.3, 1, 2, 3, 0.7, 4, 5, 0.9)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 from numpy.testing import assert_allclose, assert_array_equal
 
 from plait.engines.whisper.intake import HEADERS, Intake
@@ -63,6 +63,7 @@ def test_stereo_is_mixed(rate: int) -> None:
     assert_allclose(samples[500:-500], tone(16000)[500:-500] / 2, atol=0.01)
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.sampled_from(RATES),
     st.integers(1, 2),

@@ -154,7 +154,6 @@ class Hearing:
             closing=closing,
             language=self._language,
             prompt=self._prompt,
-            segment=self._writer.index,
             end_sample=end,
         )
 

@@ -42,8 +42,8 @@ class Word:
 class Window:
     """Samples to decode now. `closing`: speech has paused, so a reader waits for the final.
 
-    `language` None asks the decoder to detect it. `segment` and `end_sample` are how `Hearing`
-    knows the window again; nobody else's business.
+    `language` None asks the decoder to detect it. `end_sample` is how `Hearing` knows the window
+    again; nobody else's business.
     """
 
     samples: Floats
@@ -51,7 +51,6 @@ class Window:
     closing: bool
     language: str | None
     prompt: str
-    segment: int = 0
     end_sample: int = 0
 
 
