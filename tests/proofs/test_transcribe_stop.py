@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import asyncio
 import random
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from statistics import quantiles
 from time import monotonic
 
@@ -28,6 +28,7 @@ from tests.proofs.sizes import (
     TRANSCRIBE_STOPS,
 )
 from tests.proofs.transcribe_rig import (
+    SAMPLE_RATE,
     DeathWatch,
     Whisper,
     babble,
@@ -187,6 +188,29 @@ async def test_who_leaves_changes_nothing_for_another_stream_nor_for_the_server(
     assert "unknown job" not in transcribe_server.output
     assert Whisper(transcribe_server).zygote == whisper.zygote
     await whisper.wait_for_handles(handles)
+
+
+async def test_a_stream_without_input_yields_its_slot_and_hears_on_when_more_comes(
+    transcribe_server: LiveServer,
+) -> None:
+    whisper, (first, one), (second, two) = Whisper(transcribe_server), said(4), said(3)
+    more = asyncio.Event()
+
+    async def audio() -> AsyncIterator[bytes]:
+        yield first
+        await more.wait()
+        yield second
+
+    async with connect(transcribe_server.ws_url) as client:
+        stream = client.transcribe.live(audio(), sample_rate=SAMPLE_RATE)
+        heard = asyncio.create_task(stream.collect())
+        await whisper.wait_until(lambda: whisper.stopped() == 1, "a process at rest")
+        no_slot = lambda: engine_gauges(transcribe_server)[0] == 0  # noqa: E731
+        await whisper.wait_until(no_slot, "its slot given back")
+        more.set()
+        text = (await heard).text
+
+    assert likeness(text, f"{one} {two}") > ALIKE, text
 
 
 # --- more streams than slots, and deaths --------------------------------------------------------

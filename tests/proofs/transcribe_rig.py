@@ -78,6 +78,10 @@ class Whisper:
     def streams(self) -> list[psutil.Process]:
         return self.zygote.children()
 
+    def stopped(self) -> int:
+        """How many of them rest where they are."""
+        return sum(process.status() == psutil.STATUS_STOPPED for process in self.streams())
+
     def handles(self) -> tuple[int, int, int, int]:
         """Descriptors of gateway, worker and zygote, and processes of streams."""
         gateway = psutil.Process(self._server.process.pid)
