@@ -35,12 +35,14 @@ class PlayedEngine:
     refuse_start: PlaitError | MemoryError | None = None
     refuse_feed: PlaitError | MemoryError | None = None
     prepare_takes: Callable[[], object] = list
+    own_busy_seconds: float | None = None  # None: it leaves that to the loop
     calls: list[tuple[str, int]] = field(default_factory=list)
     closed: bool = False
 
     @property
     def info(self) -> EngineInfo:
-        return EngineInfo("played", "m", ["chat"], 4, 100, 50, 1000, "freed")
+        counts = self.own_busy_seconds is not None
+        return EngineInfo("played", "m", ["chat"], 4, 100, 50, 1000, "freed", counts_busy=counts)
 
     def prepare(self, job: Prepare) -> Prepared:
         self.calls.append(("prepare", job.job))
@@ -82,7 +84,7 @@ class PlayedEngine:
         return not self.steps
 
     def stats(self) -> Stats:
-        return Stats(slots_used=2, kv_bytes=64)
+        return Stats(slots_used=2, kv_bytes=64, busy_seconds=self.own_busy_seconds or 0.0)
 
     def close(self) -> None:
         self.closed = True

@@ -187,6 +187,16 @@ def test_dead_time_is_the_cancelled_jobs_share_from_arrival_to_release() -> None
     assert (stats.slots_used, stats.kv_bytes) == (2, 64)
 
 
+def test_an_engine_whose_steps_only_wait_counts_for_itself_how_busy_it_is() -> None:
+    bench = Bench(own_busy_seconds=0.5)
+    bench.engine.steps = [bench.step(released(1), seconds=4.0)]
+    bench.put(*open_job(1))
+
+    bench.run()
+
+    assert bench.loop.stats().busy_seconds == 0.5
+
+
 def test_a_paused_job_takes_no_share_of_a_step() -> None:
     bench = Bench()
     bench.engine.steps = [

@@ -42,7 +42,8 @@ class EngineInfo(msgspec.Struct, array_like=True):
 
     `kv_kind`: "freed" where a release returns KV memory, "reusable" where the cache is
     preallocated and a release only makes it available again. `format` goes into `started` of
-    methods whose items are binary.
+    methods whose items are binary. `counts_busy`: its steps only wait for processes that compute,
+    so `Stats.busy_seconds` is its own account and not the loop's.
     """
 
     engine: str
@@ -54,6 +55,7 @@ class EngineInfo(msgspec.Struct, array_like=True):
     kv_budget_bytes: int
     kv_kind: Literal["freed", "reusable"]
     format: Format | None = None
+    counts_busy: bool = False
 
 
 class Stats(msgspec.Struct, array_like=True):

@@ -63,6 +63,7 @@ class WorkerLoop:
         self._mailbox = mailbox
         self._send = send
         self._clock = clock
+        self._counts_busy = engine.info.counts_busy
         self._jobs: dict[int, LoopJob] = {}
         # Taken from the mailbox, which bounds it, but not yet applied.
         self._pending: deque[Command] = deque()
@@ -94,8 +95,12 @@ class WorkerLoop:
     def stats(self) -> Stats:
         """The engine's gauges with this loop's counters."""
         own = self._engine.stats()
+        books = self._books
         return msgspec.structs.replace(
-            self._books, slots_used=own.slots_used, kv_bytes=own.kv_bytes
+            books,
+            slots_used=own.slots_used,
+            kv_bytes=own.kv_bytes,
+            busy_seconds=own.busy_seconds if self._counts_busy else books.busy_seconds,
         )
 
     def _turn(self) -> None:

@@ -103,6 +103,24 @@ def test_no_more_streams_decode_at_once_than_there_are_cores(rig: Rig) -> None:
         assert sum(other[0] <= begin < other[1] for other in spans) <= 2
 
 
+def test_it_is_busy_while_decodes_hold_cores_and_not_while_streams_are_silent(
+    rig: Rig, tmp_path: Path
+) -> None:
+    gates = [tmp_path / "1", tmp_path / "2"]
+    for job, gate in enumerate(gates, 1):
+        rig.open(job, f"gate={gate}", end=True)
+        rig.wait_begun(gate)
+
+    rig.now += 2.0
+    for gate in gates:
+        gate.touch()
+    rig.wait_released(1, 2)
+    rig.open(3)
+    rig.now += 5.0
+
+    assert rig.engine.stats().busy_seconds == 4.0
+
+
 def test_a_closing_decode_goes_before_those_that_wait_longer(rig: Rig, tmp_path: Path) -> None:
     gates = [tmp_path / "1", tmp_path / "2"]
     for job, gate in enumerate(gates, 1):

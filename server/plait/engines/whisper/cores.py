@@ -30,6 +30,14 @@ class Cores:
         self._flush = flush
         self._clock = clock
         self._jobs: dict[int, StreamJob] = {}  # that have a wish or a permit
+        self._busy_seconds = 0.0
+        self._counted_to = clock()
+
+    @property
+    def busy_seconds(self) -> float:
+        """How long decodes have held cores, added up."""
+        self._count()
+        return self._busy_seconds
 
     def ask(self, job: StreamJob, *, closing: bool) -> None:
         """For its next decode. Of a paused one it is remembered."""
@@ -70,11 +78,13 @@ class Cores:
         self._permits.ask(job.id, self._clock(), closing=job.permit is not Permit.WANTED)
 
     def _free(self, job: StreamJob) -> None:
+        self._count()
         self._permits.give_back(job.id)
         self._jobs.pop(job.id, None)
         self._grant()
 
     def _grant(self) -> None:
+        self._count()
         for job_id in self._permits.grant(self._clock()):
             job = self._jobs[job_id]
             if job.stopped:  # in the decode that it had a permit for
@@ -83,6 +93,12 @@ class Cores:
                 job.permit = Permit.HELD
                 job.say(Grant())
                 self._flush(job)
+
+    def _count(self) -> None:
+        """Up to now, before somebody gets or gives back a permit."""
+        now = self._clock()
+        self._busy_seconds += self._permits.held * (now - self._counted_to)
+        self._counted_to = now
 
     def _go(self, job: StreamJob) -> None:
         job.stopped = False

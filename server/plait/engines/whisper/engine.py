@@ -106,6 +106,7 @@ class WhisperEngine:
             max_tokens=0,
             kv_budget_bytes=self._spec.kv_budget_bytes or whole_bytes,
             kv_kind="freed",
+            counts_busy=True,
         )
 
     # --- a job's life --------------------------------------------------------------------------
@@ -281,7 +282,11 @@ class WhisperEngine:
     def stats(self) -> Stats:
         started = sum(job.started for job in self._jobs.values())
         held_bytes = started * self._facts.stream_bytes
-        return Stats(slots_used=self._slots_used(), kv_bytes=held_bytes)
+        return Stats(
+            slots_used=self._slots_used(),
+            kv_bytes=held_bytes,
+            busy_seconds=self._cores.busy_seconds,
+        )
 
     def _slots_used(self) -> int:
         return sum(job.started and not job.paused for job in self._jobs.values())
