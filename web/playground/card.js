@@ -4,9 +4,10 @@
  */
 
 import { isRunning } from "./chats.js";
-import { h, icon, iconButton, setIcon, setText, unbroken } from "./dom.js";
+import { h, icon, iconButton, setIcon, setText } from "./dom.js";
 import { endingOf, waitingText } from "./ending.js";
 import { formatCount, formatMs, streamHue } from "./format.js";
+import { StopLine, setTone } from "./stop-line.js";
 
 /** @import { Chat, Chats } from "./chats.js" */
 /** @import { Speeches } from "./speeches.js" */
@@ -64,26 +65,6 @@ export class Card {
     this.first = h("span", { title: "From sending to the first token" });
     this.rate = h("span", { title: "Tokens per second since the first" });
     this.count = h("span", { title: "Tokens so far" });
-    this.stop = h(
-      "button",
-      {
-        type: "button",
-        class: "button stop",
-        "data-testid": "stop",
-        onclick: () => chats.stop(chat),
-      },
-      icon("stop"),
-      h("span", {}, "Stop"),
-      h("kbd", {}, "Esc"),
-    );
-    this.receiptIcon = icon("check");
-    this.receiptText = h("span");
-    this.receipt = h(
-      "p",
-      { class: "receipt", "data-testid": "receipt" },
-      this.receiptIcon,
-      this.receiptText,
-    );
     this.retry = h(
       "button",
       {
@@ -95,7 +76,11 @@ export class Card {
       icon("retry"),
       "Retry",
     );
-    this.footer = h("footer", { class: "card-foot" }, this.stop, this.receipt, this.retry);
+    this.footer = new StopLine(
+      { stop: "stop", receipt: "receipt" },
+      () => chats.stop(chat),
+      this.retry,
+    );
     this.element = h(
       "article",
       {
@@ -118,7 +103,7 @@ export class Card {
       h("p", { class: "card-prompt", title: chat.ask.prompt }, chat.ask.prompt),
       h("div", { class: "card-body" }, this.text, this.waiting, this.latest),
       h("div", { class: "card-figures" }, this.first, this.rate, this.count),
-      this.footer,
+      this.footer.element,
     );
   }
 
@@ -160,29 +145,14 @@ export class Card {
 
   /** @param {boolean} running */
   #renderFooter(running) {
-    const { chat, stop, receipt, retry, again, remove } = this;
-    const hadFocus = this.footer.contains(document.activeElement);
-    stop.hidden = !running;
-    stop.disabled = chat.state === "stopping";
-    setText(
-      /** @type {Element} */ (stop.children[1]),
-      chat.state === "stopping" ? "Stopping" : "Stop",
-    );
-    remove.hidden = running;
-    receipt.hidden = running;
-    retry.hidden = chat.state !== "errored";
-    again.hidden = running || chat.state === "errored";
-    if (running) {
-      delete this.state.dataset.tone;
-      return;
-    }
-    const { tone, mark, parts } = endingOf(chat);
-    receipt.dataset.tone = tone;
-    this.state.dataset.tone = tone;
-    setIcon(this.receiptIcon, mark);
-    this.receiptText.replaceChildren(...unbroken(parts));
-    receipt.title = parts.join(" · ");
-    if (hadFocus) this.text.focus({ preventScroll: true }); // the button that had it is gone
+    const { chat } = this;
+    const ending = running ? null : endingOf(chat);
+    const failed = chat.state === "errored";
+    this.remove.hidden = running;
+    this.retry.hidden = !failed;
+    this.again.hidden = running || failed;
+    setTone(this.state, ending);
+    this.footer.render(chat.state, ending, this.text);
   }
 
   /** What changes with every item; cheap, at most once a frame. */

@@ -39,11 +39,10 @@
  * @property {Trouble | null} trouble
  */
 
-import { showsSlotBack, stopTimeOf, troubleFrom } from "./ending.js";
+import { keepStop, showsSlotBack, stoppedText, troubleFrom } from "./ending.js";
 import { blankChat, wake } from "./new-chat.js";
 
 const MAX_CHATS = 24;
-const MAX_STOPS = 20;
 
 /** @param {Chat} chat */
 export function isRunning(chat) {
@@ -241,12 +240,8 @@ export class Chats {
   #stopped(chat, receipt) {
     this.#ended(chat, "cancelled", receipt.usage);
     chat.receipt = receipt;
-    const { stops } = this.#store.state;
-    const stop = stopTimeOf(chat);
-    if (stop !== null) stops.push(stop);
-    if (stops.length > MAX_STOPS) stops.shift();
-    const took = receipt.stopMs === null ? "" : ` in ${Math.round(receipt.stopMs)} milliseconds`;
-    this.#announce(`Answer ${chat.key} stopped${took}.`);
+    keepStop(this.#store.state.stops, chat);
+    this.#announce(stoppedText(`Answer ${chat.key}`, receipt));
   }
 
   /**

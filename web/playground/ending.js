@@ -27,6 +27,9 @@ import { formatMs, ordinal, plural } from "./format.js";
 /** @import { Trouble } from "./chats.js" */
 /** @import { Cancel, Progress, Timing, Usage, Wasted } from "../sdk/types.d.ts" */
 
+/** Of each kind, the last so many are shown. */
+export const MAX_STOPS = 20;
+
 /** The connection went, so what was received is all there is. */
 const LOST = new Set(["connection_lost", "connection_failed", "connection_closed"]);
 
@@ -185,6 +188,19 @@ export function stopTimeOf(chat) {
   if (receipt?.by !== "client") return null;
   if (!receipt.released) return receipt.usage === null ? null : "late";
   return heldSlot(chat) && receipt.wasted !== null ? receipt.stopMs : null;
+}
+
+/** Adds a stop to the last ones of its kind. @param {(number | "late")[]} stops @param {Run} run  with its receipt */
+export function keepStop(stops, run) {
+  const stop = stopTimeOf(run);
+  if (stop !== null) stops.push(stop);
+  if (stops.length > MAX_STOPS) stops.shift();
+}
+
+/** For the ear: what stopped, and how soon. @param {string} what @param {Cancel} receipt */
+export function stoppedText(what, { stopMs }) {
+  const took = stopMs === null ? "" : ` in ${Math.round(stopMs)} milliseconds`;
+  return `${what} stopped${took}.`;
 }
 
 /** @param {(number | "late")[]} stops */

@@ -5,7 +5,7 @@
  * and times, not streams.
  */
 
-import { h } from "./dom.js";
+import { createWaveCanvas } from "./wave-canvas.js";
 
 /** @import { Levels, Talk } from "./levels.js" */
 
@@ -25,17 +25,16 @@ const TALK = 0.16;
  */
 
 export class LevelStrip {
-  #canvas = h("canvas", { class: "wave", "aria-hidden": "true" });
-  #context = /** @type {CanvasRenderingContext2D} */ (this.#canvas.getContext("2d"));
+  #canvas;
+  #context;
   #still = matchMedia("(prefers-reduced-motion: reduce)");
 
   /** @param {() => void} onResize  it must be drawn anew */
   constructor(onResize) {
-    this.element = h("div", { class: "wave-box" }, this.#canvas);
-    new ResizeObserver(() => {
-      this.#fit();
-      onResize();
-    }).observe(this.element);
+    const { element, canvas, context } = createWaveCanvas(onResize);
+    this.element = element;
+    this.#canvas = canvas;
+    this.#context = context;
   }
 
   /** @param {Sight} sight */
@@ -79,12 +78,6 @@ export class LevelStrip {
       line: style.getPropertyValue("--wave-line"),
       marked: style.getPropertyValue("--wave-marked"),
     };
-  }
-
-  #fit() {
-    const { width, height } = this.element.getBoundingClientRect();
-    this.#canvas.width = Math.round(width * devicePixelRatio);
-    this.#canvas.height = Math.round(height * devicePixelRatio);
   }
 }
 

@@ -3,14 +3,16 @@
  * receipt afterwards, in the same place and of the same height.
  */
 
-import { h, icon, setIcon, setText, unbroken } from "./dom.js";
+import { h, icon, setIcon, setText } from "./dom.js";
 import { endingOf, waitingText } from "./ending.js";
 import { formatMs, formatTime, languageName, streamHue } from "./format.js";
 import { LevelStrip } from "./level-strip.js";
 import { isListening } from "./new-listening.js";
 import { createSaves } from "./saves.js";
+import { StopLine, setTone } from "./stop-line.js";
 import { TranscriptView } from "./transcript-view.js";
 
+/** @import { Ending } from "./ending.js" */
 /** @import { Listening, Listenings } from "./listenings.js" */
 /** @import { Entry } from "./transcript.js" */
 
@@ -73,26 +75,6 @@ export class ListeningCard {
     this.revisions.element.title =
       "How often a segment was revised before it was final, on average";
     this.saves = createSaves(() => this.#listening);
-    this.stop = h(
-      "button",
-      {
-        type: "button",
-        class: "button stop",
-        "data-testid": "stop-listening",
-        onclick: () => listenings.stop(this.#listening),
-      },
-      icon("stop"),
-      h("span", {}, "Stop"),
-      h("kbd", {}, "Esc"),
-    );
-    this.receiptIcon = icon("check");
-    this.receiptText = h("span");
-    this.receipt = h(
-      "p",
-      { class: "receipt", "data-testid": "listening-receipt" },
-      this.receiptIcon,
-      this.receiptText,
-    );
     this.againText = h("span", { class: "wide-only" });
     this.againIcon = icon("retry");
     this.again = h(
@@ -101,7 +83,11 @@ export class ListeningCard {
       this.againIcon,
       this.againText,
     );
-    this.footer = h("footer", { class: "card-foot" }, this.stop, this.receipt, this.again);
+    this.footer = new StopLine(
+      { stop: "stop-listening", receipt: "listening-receipt" },
+      () => listenings.stop(this.#listening),
+      this.again,
+    );
     this.element = h(
       "article",
       {
@@ -129,7 +115,7 @@ export class ListeningCard {
         this.lag.element,
         this.revisions.element,
       ),
-      this.footer,
+      this.footer.element,
     );
   }
 
@@ -181,34 +167,17 @@ export class ListeningCard {
 
   /** @param {Listening} listening */
   #renderFooter(listening) {
-    const { stop, receipt, again } = this;
-    const hadFocus = this.footer.contains(document.activeElement);
+    const { again } = this;
     const running = isListening(listening);
-    stop.hidden = !running;
-    stop.disabled = listening.state === "stopping";
-    setText(
-      /** @type {Element} */ (stop.children[1]),
-      listening.state === "stopping" ? "Stopping" : "Stop",
-    );
-    receipt.hidden = running;
-    again.hidden = running;
-    if (running) {
-      delete this.state.dataset.tone;
-      return;
-    }
-    const { tone, mark, parts } = endingOf(listening);
-    const said = listening.note ? [listening.note, ...parts] : parts;
-    receipt.dataset.tone = listening.note && tone === "plain" ? "warn" : tone;
-    this.state.dataset.tone = tone;
-    setIcon(this.receiptIcon, mark);
-    this.receiptText.replaceChildren(...unbroken(said));
-    receipt.title = said.join(" · ");
+    const ending = running ? null : endingOf(listening);
     const goesOn = listening.source.kind === "microphone";
+    again.hidden = running;
     setIcon(this.againIcon, goesOn ? "listen" : "retry");
     setText(this.againText, goesOn ? "Record on" : "Again");
     again.title = goesOn ? "Record on, below this text" : "Once more, from the beginning";
     again.setAttribute("aria-label", goesOn ? "Record on" : "Once more");
-    if (hadFocus) again.focus({ preventScroll: true }); // the button that had it is gone
+    setTone(this.state, ending);
+    this.footer.render(listening.state, ending && withNote(ending, listening.note), again);
   }
 
   /** @param {Listening} listening */
@@ -266,6 +235,12 @@ function createFigure(testid, before, more = "", after = "", end = "") {
     setText(number, text);
   };
   return { element, show };
+}
+
+/** What happened to the microphone goes first. @param {Ending} ending @param {string} note @returns {Ending} */
+function withNote({ tone, mark, parts }, note) {
+  if (!note) return { tone, mark, parts };
+  return { tone: tone === "plain" ? "warn" : tone, mark, parts: [note, ...parts] };
 }
 
 /** Why there is no text; "" there is, or it needs no explanation. @param {Listening} listening */

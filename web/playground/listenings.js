@@ -8,7 +8,7 @@
  * @typedef {import("./new-listening.js").Options} Options
  */
 
-import { showsSlotBack, stopTimeOf, troubleFrom } from "./ending.js";
+import { keepStop, showsSlotBack, stoppedText, troubleFrom } from "./ending.js";
 import { plural } from "./format.js";
 import { MICROPHONE, onceGone } from "./microphone.js";
 import {
@@ -20,7 +20,6 @@ import {
   VOICE_RATE,
 } from "./new-listening.js";
 
-const MAX_STOPS = 20;
 /** Sound alone is drawn ten times a second, however often it is measured: the model needs the rest of the time. */
 const DRAWN_SECONDS = 0.1;
 
@@ -267,12 +266,8 @@ export class Listenings {
     listening.usage = receipt.usage ?? listening.usage;
     listening.receipt = receipt;
     this.#ended(listening, "cancelled");
-    const { listeningStops } = this.#store.state;
-    const stop = stopTimeOf(listening);
-    if (stop !== null) listeningStops.push(stop);
-    if (listeningStops.length > MAX_STOPS) listeningStops.shift();
-    const took = receipt.stopMs === null ? "" : ` in ${Math.round(receipt.stopMs)} milliseconds`;
-    this.#announce(`Listening stopped${took}.`);
+    keepStop(this.#store.state.listeningStops, listening);
+    this.#announce(stoppedText("Listening", receipt));
   }
 
   /** @param {Listening} listening @param {any} error  a PlaitError, or what the browser threw */

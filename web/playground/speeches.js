@@ -32,11 +32,9 @@
  * @property {import("./chats.js").Trouble | null} trouble
  */
 
-import { showsSlotBack, stopTimeOf, troubleFrom } from "./ending.js";
+import { keepStop, showsSlotBack, stoppedText, troubleFrom } from "./ending.js";
 import { Peaks } from "./peaks.js";
 import { textOf } from "./spoken.js";
-
-const MAX_STOPS = 20;
 
 /** Until the listener has heard all, or it was stopped. @param {Speech | null} speech */
 export function isSpeaking(speech) {
@@ -225,12 +223,8 @@ export class Speeches {
     speech.receipt = receipt;
     this.#ended(speech, "cancelled");
     if (speech !== this.#store.state.speech) return;
-    const { speechStops } = this.#store.state;
-    const stop = stopTimeOf(speech);
-    if (stop !== null) speechStops.push(stop);
-    if (speechStops.length > MAX_STOPS) speechStops.shift();
-    const took = receipt.stopMs === null ? "" : ` in ${Math.round(receipt.stopMs)} milliseconds`;
-    this.#announce(`Speech stopped${took}.`);
+    keepStop(this.#store.state.speechStops, speech);
+    this.#announce(stoppedText("Speech", receipt));
   }
 
   /** @param {Speech} speech @param {any} error  a PlaitError, or what the browser threw */

@@ -5,11 +5,12 @@
  */
 
 import { wavOf } from "../sdk/index.js";
-import { h, icon, setIcon, setText, unbroken } from "./dom.js";
+import { h, icon, setText } from "./dom.js";
 import { computingMs, endingOf, waitingText } from "./ending.js";
 import { formatMs, formatTime, streamHue } from "./format.js";
 import { Reading } from "./reading.js";
 import { isSpeaking } from "./speeches.js";
+import { StopLine, setTone } from "./stop-line.js";
 import { Waveform } from "./waveform.js";
 
 /** @import { Speech, Speeches } from "./speeches.js" */
@@ -70,26 +71,6 @@ export class Stage {
       h("p", {}, "The browser plays no sound before you touch the page. Nothing is lost."),
       this.enable,
     );
-    this.stop = h(
-      "button",
-      {
-        type: "button",
-        class: "button stop",
-        "data-testid": "stop-speech",
-        onclick: () => speeches.stop(this.#speech),
-      },
-      icon("stop"),
-      h("span", {}, "Stop"),
-      h("kbd", {}, "Esc"),
-    );
-    this.receiptIcon = icon("check");
-    this.receiptText = h("span");
-    this.receipt = h(
-      "p",
-      { class: "receipt", "data-testid": "speech-receipt" },
-      this.receiptIcon,
-      this.receiptText,
-    );
     this.again = h(
       "button",
       {
@@ -114,7 +95,11 @@ export class Stage {
       icon("down-line"),
       h("span", {}, "WAV"),
     );
-    this.footer = h("footer", { class: "card-foot" }, this.stop, this.receipt, this.again);
+    this.footer = new StopLine(
+      { stop: "stop-speech", receipt: "speech-receipt" },
+      () => speeches.stop(this.#speech),
+      this.again,
+    );
     this.element = h(
       "article",
       {
@@ -141,7 +126,7 @@ export class Stage {
         this.factor,
         this.gaps,
       ),
-      this.footer,
+      this.footer.element,
     );
   }
 
@@ -198,30 +183,14 @@ export class Stage {
 
   /** @param {Speech} speech */
   #renderFooter(speech) {
-    const { stop, receipt, again } = this;
-    const hadFocus = this.footer.contains(document.activeElement);
     const running = isSpeaking(speech);
-    stop.hidden = !running;
-    stop.disabled = speech.state === "stopping";
-    setText(
-      /** @type {Element} */ (stop.children[1]),
-      speech.state === "stopping" ? "Stopping" : "Stop",
-    );
-    receipt.hidden = running;
-    again.hidden = running;
-    if (running) {
-      delete this.state.dataset.tone;
-      return;
-    }
-    const { tone, mark, parts } = endingOf(speech);
+    const ending = running ? null : endingOf(speech);
     const heardMs = speech.playback?.heardMs ?? 0;
-    const heard = speech.state === "cancelled" && heardMs > 0 ? [`heard ${formatMs(heardMs)}`] : [];
-    receipt.dataset.tone = tone;
-    this.state.dataset.tone = tone;
-    setIcon(this.receiptIcon, mark);
-    this.receiptText.replaceChildren(...unbroken([...parts, ...heard]));
-    receipt.title = [...parts, ...heard].join(" · ");
-    if (hadFocus) again.focus({ preventScroll: true }); // the button that had it is gone
+    if (ending && speech.state === "cancelled" && heardMs > 0)
+      ending.parts = [...ending.parts, `heard ${formatMs(heardMs)}`];
+    this.again.hidden = running;
+    setTone(this.state, ending);
+    this.footer.render(speech.state, ending, this.again);
   }
 
   /** @param {Speech} speech */

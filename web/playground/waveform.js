@@ -4,7 +4,7 @@
  * colours. Knows peaks and times, not streams.
  */
 
-import { h } from "./dom.js";
+import { createWaveCanvas } from "./wave-canvas.js";
 
 /** @import { Peaks } from "./peaks.js" */
 
@@ -15,8 +15,8 @@ const SMALLEST = 1;
 const SETTLE_MS = 120;
 
 export class Waveform {
-  #canvas = h("canvas", { class: "wave", "aria-hidden": "true" });
-  #context = /** @type {CanvasRenderingContext2D} */ (this.#canvas.getContext("2d"));
+  #canvas;
+  #context;
   #still = matchMedia("(prefers-reduced-motion: reduce)");
   /** Seconds from edge to edge, as drawn. */
   #span = 0;
@@ -24,11 +24,10 @@ export class Waveform {
 
   /** @param {() => void} onResize  it must be drawn anew */
   constructor(onResize) {
-    this.element = h("div", { class: "wave-box" }, this.#canvas);
-    new ResizeObserver(() => {
-      this.#fit();
-      onResize();
-    }).observe(this.element);
+    const { element, canvas, context } = createWaveCanvas(onResize);
+    this.element = element;
+    this.#canvas = canvas;
+    this.#context = context;
   }
 
   /** Another speech: it takes its width at once. */
@@ -85,11 +84,5 @@ export class Waveform {
     this.#span += (span - this.#span) * (jump ? 1 : Math.min(1, elapsed / SETTLE_MS));
     if (Math.abs(this.#span - span) < 0.002 * span) this.#span = span;
     return this.#span !== span;
-  }
-
-  #fit() {
-    const { width, height } = this.element.getBoundingClientRect();
-    this.#canvas.width = Math.round(width * devicePixelRatio);
-    this.#canvas.height = Math.round(height * devicePixelRatio);
   }
 }

@@ -1,11 +1,10 @@
 /** Chat: answers stream side by side, each with its own Stop; what stopping saved stands on the card. */
 
 import { Card } from "../card.js";
-import { Sparkline } from "../charts.js";
 import { isRunning } from "../chats.js";
 import { createComposer } from "../composer.js";
-import { h, icon, setText } from "../dom.js";
-import { stopsText } from "../ending.js";
+import { h, icon } from "../dom.js";
+import { LastStops } from "../last-stops.js";
 import { Tabs } from "../tabs.js";
 
 /** @import { App } from "../main.js" */
@@ -63,18 +62,7 @@ class ChatPanel {
       },
       "Clear",
     );
-    this.sparkline = new Sparkline(20);
-    this.stopText = h("span");
-    this.stops = h(
-      "p",
-      {
-        class: "stops",
-        title:
-          "The last 20 stops of running answers, from the server reading the cancel to confirmed release; late: not confirmed within 100 ms",
-      },
-      this.sparkline.element,
-      this.stopText,
-    );
+    this.stops = new LastStops("running answers");
     this.tabs = new Tabs(
       "chat",
       { name: "streams", label: "Streams", content: [this.empty, this.grid] },
@@ -90,7 +78,7 @@ class ChatPanel {
         this.tabs.list,
         h("span", { class: "spacer" }),
         this.stopAll,
-        this.stops,
+        this.stops.element,
         this.clear,
       ),
       this.tabs.pane,
@@ -172,9 +160,7 @@ class ChatPanel {
     const running = chats.filter(isRunning).length;
     this.stopAll.hidden = running < 2;
     this.clear.hidden = running === chats.length;
-    this.stops.hidden = stops.length === 0;
-    this.sparkline.update(stops);
-    setText(this.stopText, stopsText(stops));
+    this.stops.render(stops);
     for (const card of this.#cards.values()) card.keepUp();
   }
 

@@ -1,8 +1,8 @@
 /** Listen: speech becomes text that is revised while it is spoken, settles when it is certain, and stops at once. */
 
-import { Sparkline } from "../charts.js";
-import { h, icon, setText } from "../dom.js";
-import { stopsText } from "../ending.js";
+import { createAbsent } from "../absent.js";
+import { h, icon } from "../dom.js";
+import { LastStops } from "../last-stops.js";
 import { ListeningCard } from "../listening-card.js";
 import { isListening } from "../new-listening.js";
 import { createRecorder } from "../recorder.js";
@@ -36,19 +36,14 @@ class ListenPanel {
       store.flush();
     });
     this.empty = this.#createEmpty();
-    this.absent = createAbsent();
-    this.sparkline = new Sparkline(20);
-    this.stopText = h("span");
-    this.stops = h(
-      "p",
-      {
-        class: "stops",
-        title:
-          "The last 20 stops of running transcriptions, from the server reading the cancel to confirmed release; late: not confirmed within 100 ms",
-      },
-      this.sparkline.element,
-      this.stopText,
-    );
+    this.absent = createAbsent({
+      testid: "no-listening",
+      title: "This server does not listen yet",
+      kind: "transcription",
+      model: "whisper-tiny.en",
+      megabytes: 80,
+    });
+    this.stops = new LastStops("running transcriptions");
     this.tabs = new Tabs(
       "listen",
       {
@@ -66,7 +61,7 @@ class ListenPanel {
         h("h1", {}, "Listen"),
         this.tabs.list,
         h("span", { class: "spacer" }),
-        this.stops,
+        this.stops.element,
       ),
       this.tabs.pane,
       this.tabs.codePane,
@@ -166,28 +161,6 @@ class ListenPanel {
     if (this.voice) this.voice.hidden = voices === null;
     this.recorder.element.hidden = absent || this.tabs.showsCode;
     this.card.render(absent ? null : listening);
-    this.stops.hidden = listeningStops.length === 0;
-    this.sparkline.update(listeningStops);
-    setText(this.stopText, stopsText(listeningStops));
+    this.stops.render(listeningStops);
   }
-}
-
-/** When the server offers no transcription: why, and what to do. */
-function createAbsent() {
-  return h(
-    "section",
-    { class: "empty", "data-testid": "no-listening", hidden: true },
-    h("h2", {}, "This server does not listen yet"),
-    h(
-      "p",
-      {},
-      "It started without a transcription model. Stop it, install the model (about 80 MB, once), and start it again:",
-    ),
-    h("pre", { class: "commands" }, "plait models pull whisper-tiny.en\nplait serve"),
-    h(
-      "p",
-      { class: "hint" },
-      "plait doctor says what is missing. In a checkout, make serve does all of it.",
-    ),
-  );
 }

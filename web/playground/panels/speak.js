@@ -1,9 +1,9 @@
 /** Speak: text becomes audio that begins at once, is seen and followed while it sounds, and stops at once. */
 
 import { preparePlayback } from "../../sdk/index.js";
-import { Sparkline } from "../charts.js";
-import { h, icon, setText } from "../dom.js";
-import { stopsText } from "../ending.js";
+import { createAbsent } from "../absent.js";
+import { h, icon } from "../dom.js";
+import { LastStops } from "../last-stops.js";
 import { createSpeechComposer } from "../speech-composer.js";
 import { Stage } from "../stage.js";
 import { Tabs } from "../tabs.js";
@@ -47,19 +47,14 @@ class SpeakPanel {
     this.composer = createSpeechComposer(app, SAMPLE, (ask) => this.#speak(ask));
     this.stage = new Stage(speeches, () => this.#again());
     this.empty = this.#createEmpty();
-    this.absent = createAbsent();
-    this.sparkline = new Sparkline(20);
-    this.stopText = h("span");
-    this.stops = h(
-      "p",
-      {
-        class: "stops",
-        title:
-          "The last 20 stops of running speech, from the server reading the cancel to confirmed release; late: not confirmed within 100 ms",
-      },
-      this.sparkline.element,
-      this.stopText,
-    );
+    this.absent = createAbsent({
+      testid: "no-speech",
+      title: "This server does not speak yet",
+      kind: "speech",
+      model: "kokoro-82m",
+      megabytes: 90,
+    });
+    this.stops = new LastStops("running speech");
     this.tabs = new Tabs(
       "speak",
       { name: "speech", label: "Speech", content: [this.absent, this.empty, this.stage.element] },
@@ -72,7 +67,7 @@ class SpeakPanel {
         h("h1", {}, "Speak"),
         this.tabs.list,
         h("span", { class: "spacer" }),
-        this.stops,
+        this.stops.element,
       ),
       this.tabs.pane,
       this.tabs.codePane,
@@ -159,28 +154,6 @@ class SpeakPanel {
     this.empty.hidden = absent || speech !== null;
     this.composer.element.hidden = absent || this.tabs.showsCode;
     this.stage.render(absent ? null : speech);
-    this.stops.hidden = speechStops.length === 0;
-    this.sparkline.update(speechStops);
-    setText(this.stopText, stopsText(speechStops));
+    this.stops.render(speechStops);
   }
-}
-
-/** When the server offers no speech: why, and what to do. */
-function createAbsent() {
-  return h(
-    "section",
-    { class: "empty", "data-testid": "no-speech", hidden: true },
-    h("h2", {}, "This server does not speak yet"),
-    h(
-      "p",
-      {},
-      "It started without a speech model. Stop it, install the model (about 90 MB, once), and start it again:",
-    ),
-    h("pre", { class: "commands" }, "plait models pull kokoro-82m\nplait serve"),
-    h(
-      "p",
-      { class: "hint" },
-      "plait doctor says what is missing. In a checkout, make serve does all of it.",
-    ),
-  );
 }
