@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import signal
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -120,6 +121,33 @@ def refusing(weights: str, aborted: AbortedFlag | None) -> Ears:
 def dying(weights: str, aborted: AbortedFlag | None) -> NoReturn:
     ctypes.string_at(0)  # as a library does with a damaged file
     raise AssertionError("it lives")
+
+
+class KilledOnce(ScriptedEars):
+    """`weights`: an empty file, in which it notes that it was killed."""
+
+    def __init__(self, weights: str, aborted: AbortedFlag | None) -> None:
+        super().__init__(aborted)
+        self._note = Path(weights)
+
+    def decode(self, window: Window) -> Decoded:
+        _killed_once(self._note)
+        return super().decode(window)
+
+
+def _killed_once(note: Path) -> None:
+    if not note.read_bytes():
+        note.write_bytes(b"killed")
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def killed_once(weights: str, aborted: AbortedFlag | None) -> Ears:
+    _killed_once(Path(weights))
+    return ScriptedEars(aborted)
+
+
+def measured_killed_once(weights: str, aborted: AbortedFlag | None) -> Ears:
+    return KilledOnce(weights, aborted)
 
 
 class Undecoding(ScriptedEars):

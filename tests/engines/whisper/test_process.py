@@ -9,6 +9,7 @@ import contextlib
 import os
 import signal
 from collections.abc import AsyncIterator
+from pathlib import Path
 
 import msgspec
 import psutil
@@ -193,6 +194,25 @@ async def test_the_death_of_the_zygote_is_the_workers_and_it_comes_back(idle: bo
         assert lost.error.code == "engine_crashed"
         assert not alive
         assert took < 3  # a generous bound
+
+
+@pytest.mark.parametrize("ears", ["killed_once", "measured_killed_once"])
+async def test_a_load_that_is_killed_from_outside_is_tried_again(ears: str, tmp_path: Path) -> None:
+    spec = whisper_spec(ears=ears)
+    weights = tmp_path / "weights"
+    weights.touch()
+    spec.weights = str(weights)
+    told = RecordingListener()
+    engine = EngineProcess(spec, told)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(engine.run())
+
+        lost = await told.expect(Lost)
+        info = await ready(told)
+        await engine.close(grace_seconds=5)
+
+    assert lost.error.code == "engine_crashed"
+    assert info.slots == spec.slots
 
 
 async def test_the_death_of_the_worker_takes_all_with_it() -> None:

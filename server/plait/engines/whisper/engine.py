@@ -37,7 +37,7 @@ from plait.engines.whisper.capacity import STREAMS_PER_SLOT
 from plait.engines.whisper.cores import Cores
 from plait.engines.whisper.faults import death_of, read_params
 from plait.engines.whisper.jobs import StreamJob
-from plait.engines.whisper.loading import Facts, die_with_the_zygote, load_streams
+from plait.engines.whisper.loading import Facts, load_or_die
 from plait.engines.whisper.messages import (
     Ask,
     Broken,
@@ -59,8 +59,7 @@ def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> WhisperEngine:
     """`spec.weights`: a ggml file; `spec.threads`: the cores to decode on; `spec.slots` 0: as many
     streams as these can follow. Options: languages, isolation ("fork", "spawn"), and for tests
     ears. Raises `ModelLoadFailed`."""
-    nursery, facts = load_streams(spec, report)
-    nursery.watch(die_with_the_zygote)
+    nursery, facts = load_or_die(spec, report)
     return WhisperEngine(spec, flags, nursery, facts)
 
 

@@ -5,6 +5,7 @@ A model that loads but cannot decode is found here, not by the first client. Doe
 
 from __future__ import annotations
 
+import signal
 import socket
 import sys
 from dataclasses import dataclass
@@ -47,8 +48,20 @@ def default_isolation() -> str:
     return "fork" if sys.platform == "linux" else "spawn"
 
 
+def load_or_die(spec: LoadSpec, report: Report) -> tuple[Nursery, Facts]:
+    """`load_streams` for a worker, which ends with its zygote from the start: a worker that died is
+    started anew, but a failed load is final. Raises ModelLoadFailed."""
+    try:
+        nursery, facts = load_streams(spec, report)
+    except ZygoteDied:
+        die_with_the_zygote()
+    nursery.watch(die_with_the_zygote)
+    return nursery, facts
+
+
 def load_streams(spec: LoadSpec, report: Report) -> tuple[Nursery, Facts]:
-    """-> (the running zygote, what was found out). Raises ModelLoadFailed."""
+    """-> (the running zygote, what was found out). Raises ModelLoadFailed, and ZygoteDied where a
+    process was killed from outside: another load may go better."""
     isolation = spec.options.get("isolation") or default_isolation()
     report("starting", None)
     ears = spec.options.get("ears", WHISPER)
@@ -80,14 +93,26 @@ def _measure(nursery: Nursery, window_seconds: float) -> float:
             sock.settimeout(PATIENCE_SECONDS)
             sock.sendall(frame(Measure(window_seconds)))
             seconds = _answer(sock)
-        while not any(isinstance(message, Gone) for message in nursery.receive()):
-            continue
-    except (OSError, ZygoteDied) as error:
+        status = _end(nursery)
+    except OSError as error:
         raise _useless() from error
-    return seconds
+    if seconds is not None:
+        return seconds
+    if status == -signal.SIGKILL:
+        raise ZygoteDied("the measurement was killed")
+    raise _useless()
 
 
-def _answer(sock: socket.socket) -> float:
+def _end(nursery: Nursery) -> int | None:
+    """How the process of the measurement ended, when it has."""
+    while True:
+        for message in nursery.receive():
+            if isinstance(message, Gone):
+                return message.status
+
+
+def _answer(sock: socket.socket) -> float | None:
+    """None when its process died without one."""
     words = reader()
     while data := sock.recv(RECEIVE_BYTES):
         for payload in words.feed(data):
@@ -96,7 +121,7 @@ def _answer(sock: socket.socket) -> float:
                     return seconds
                 case [Broken(fault)]:
                     raise ModelLoadFailed(f"The Whisper model cannot decode: {fault.message}")
-    raise _useless()
+    return None
 
 
 def _useless() -> ModelLoadFailed:

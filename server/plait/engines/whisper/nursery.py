@@ -8,6 +8,7 @@ NOT know what is said on those sockets (see `engine`), nor how the zygote does w
 from __future__ import annotations
 
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -84,7 +85,7 @@ class Nursery:
     def load(self, report: Report) -> bool:
         """Wait until it is ready; whether the model knows several languages.
 
-        Raises ModelLoadFailed, having closed it.
+        Raises ModelLoadFailed, and ZygoteDied where it was killed, having closed it.
         """
         try:
             while True:
@@ -101,6 +102,8 @@ class Nursery:
                             raise AssertionError("no stream was opened yet")
         except ZygoteDied as error:
             self.close()
+            if self._process.returncode == -signal.SIGKILL:
+                raise  # from outside, as when memory runs out: no fault of the model's
             raise ModelLoadFailed(
                 "The process that loads the Whisper model died: its file is damaged, or there is "
                 "not enough memory. Verify the model, or use a smaller one."
