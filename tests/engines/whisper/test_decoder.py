@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 import soxr
 
-from plait.engines.whisper.decoder import Aborted, Decoder, audio_context
+from plait.engines.whisper.decoder import Aborted, Decoder, audio_context, whole_characters
 from plait.engines.whisper.detector import SileroDetector
 from plait.engines.whisper.hearing import Hearing, Window
 from plait.engines.whisper.words import SAMPLE_RATE, Floats, text_of
@@ -69,6 +69,12 @@ def test_the_context_covers_the_window_with_room_to_spare() -> None:
     assert audio_context(SAMPLE_RATE, closing=True) == 384
     for seconds in range(1, 29):
         assert audio_context(seconds * SAMPLE_RATE, closing=False) >= seconds * 50 + 64
+
+
+@pytest.mark.parametrize("whole", ["", " day", " caf\u00e9", " \U0001f600"])
+def test_a_character_that_was_cut_is_not_shown(whole: str) -> None:
+    for cut in range(4):
+        assert whole_characters(whole.encode() + "\U0001f600".encode()[:cut]) == whole
 
 
 def test_a_file_that_is_no_model_is_a_load_error(tmp_path: Path) -> None:

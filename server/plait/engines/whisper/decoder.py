@@ -125,7 +125,9 @@ class Decoder:
     def _words(self, seconds: float, lead: float) -> Iterator[Word]:
         before = 0.0
         for piece in self._pieces():
-            text = piece.text.decode("utf-8", "replace")
+            text = whole_characters(piece.text)
+            if not text.strip():
+                continue
             end = min(max(before, piece.end - lead), seconds)
             start = max(before, end - ATTACK_SECONDS - LETTER_SECONDS * len(text))
             yield Word(text, start, end, piece.probability)
@@ -151,6 +153,11 @@ class Decoder:
                 if not PUNCTUATION.issuperset(text):
                     pieces[-1].end = end
         return pieces
+
+
+def whole_characters(text: bytes) -> str:
+    """Without what is left of a character where the bound on tokens cut it."""
+    return text.decode("utf-8", "ignore")
 
 
 def audio_context(samples: int, *, closing: bool) -> int:
