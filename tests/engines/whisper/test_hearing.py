@@ -147,6 +147,22 @@ def test_what_never_agrees_is_split_by_force() -> None:
     assert all(final["end"] - final["start"] <= 24 for final in finals(items))
 
 
+def test_what_the_model_left_out_before_a_forced_cut_is_decoded_again() -> None:
+    calls = iter(range(1, 10_000))
+    reads = ReadsLevels()
+
+    def tires(window: Window) -> Decoded:
+        words = reads(window).words
+        if len(window.samples) >= 7.5 * SAMPLE_RATE:
+            words = [word for word in words[:-1] if word.end < 5.0] + words[-1:]
+        return Decoded([Word(f" x{next(calls)}", 0.0, 0.01), *words])  # so nothing is agreed on
+
+    items = listen(hearing(max_segment_seconds=4), frames_of(speak(0.5, *range(1, 91), 1.0)), tires)
+
+    words = [word for word in text(items).split() if word.startswith("w")]
+    assert words == [said(word) for word in range(1, 91)]
+
+
 def test_no_window_is_longer_than_the_model_hears() -> None:
     decoder = ReadsLevels()
 

@@ -46,6 +46,7 @@ LONGEST_WINDOW_SECONDS = 28.0  # the model hears 30
 OVERLAP_WORDS = 4
 CUT_SLACK_SECONDS = 0.1  # words' times are that rough
 FORCED_CUT_SAMPLES = 3 * SAMPLE_RATE  # where a cut by force may be
+UNHEARD_SECONDS = 0.3  # between words: here the model stopped listening
 
 
 class Hearing:
@@ -240,12 +241,19 @@ class Hearing:
         return (count, low + quietest(self._tape.view(low, high))) if low < high else None
 
     def _forced_cut(self, speech: Speech) -> tuple[int, int]:
-        """In the quietest moment of the window's end, whatever was said."""
+        """In the quietest moment of the window's end, whatever was said; but what the model left
+        out before it is given to the next window."""
         low = max(speech.begin, speech.decoded_to - FORCED_CUT_SAMPLES)
         at = low + quietest(self._tape.view(low, speech.decoded_to))
         seconds = at / SAMPLE_RATE
-        count = sum((word.start + word.end) / 2 < seconds for word in speech.words)
-        return count, at
+        first = [word for word in speech.words if (word.start + word.end) / 2 < seconds]
+        if first and seconds - first[-1].end > UNHEARD_SECONDS:
+            slack = int(CUT_SLACK_SECONDS * SAMPLE_RATE)
+            border = int(first[-1].end * SAMPLE_RATE)
+            low = max(border - slack, speech.begin + self._force_at // 4)
+            if low < border + slack:  # else hardly anything was heard: it would not get on
+                at = low + quietest(self._tape.view(low, border + slack))
+        return len(first), at
 
     def _show(self, now: float) -> list[Heard]:
         speech = self._front
