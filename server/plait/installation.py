@@ -12,6 +12,7 @@ import platform
 import shlex
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
@@ -88,6 +89,13 @@ def best_speech_engine() -> Literal["kokoro-onnx", "kokoro-torch"]:
     apple_silicon = (platform.system(), platform.machine()) == ("Darwin", "arm64")
     has_gpu = apple_silicon or shutil.which("nvidia-smi") is not None
     return "kokoro-torch" if has_gpu and engine_missing("kokoro-torch") is None else "kokoro-onnx"
+
+
+def child_environment(environ: Mapping[str, str]) -> dict[str, str]:
+    """`environ` for a Python process of ours: it finds this very package, also when that was put on
+    sys.path and not installed."""
+    paths = [str(Path(__file__).parents[1]), *filter(None, [environ.get("PYTHONPATH")])]
+    return {**environ, "PYTHONPATH": os.pathsep.join(paths)}
 
 
 def is_importable(module: str) -> bool:

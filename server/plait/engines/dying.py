@@ -1,4 +1,5 @@
-"""How a process of an engine dies: with its parent, before the gateway, by no stray signal.
+"""How a process of an engine begins, and how it dies: with its parent, before the gateway, by no
+stray signal.
 
 Used by the worker and by what it starts. The gateway leads every stop: a terminal's Ctrl-C or a
 service manager's SIGTERM to the whole group must not kill the engines while it is still draining.
@@ -7,9 +8,11 @@ Does NOT know what a process does while it lives.
 
 from __future__ import annotations
 
+import argparse
 import ctypes
 import os
 import signal
+import socket
 import sys
 from typing import NoReturn
 
@@ -24,6 +27,18 @@ STREAM_OOM_SCORE = 700
 
 # Looked up once: a forked child must not load libraries.
 _LIBC = ctypes.CDLL(None, use_errno=True) if sys.platform == "linux" else None
+
+
+def begin(module: str, score: int = OOM_SCORE) -> socket.socket:
+    """First thing in `python -m <module> --fd N --parent PID`: its socket, of which it is N."""
+    ignore_stops()
+    parser = argparse.ArgumentParser(prog=module)
+    parser.add_argument("--fd", type=int, required=True, help="connected stream socket")
+    parser.add_argument("--parent", type=int, required=True, help="pid to die with")
+    arguments = parser.parse_args()
+    die_with_parent(arguments.parent)
+    die_before_the_gateway(score)
+    return socket.socket(fileno=arguments.fd)
 
 
 def ignore_stops() -> None:

@@ -15,9 +15,8 @@ import sys
 from asyncio.subprocess import DEVNULL, Process
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-import plait
+from plait.installation import child_environment
 
 MAX_LINE_BYTES = 2000
 MAX_LINES_PER_SECOND = 100
@@ -83,11 +82,9 @@ def kill_group(process: Process) -> None:
 
 
 def _environment() -> dict[str, str]:
-    kept = {k: v for k, v in os.environ.items() if k not in SECRET_VARIABLES}
-    # The child must find this very package, also when it was put on sys.path and not installed.
-    source = str(Path(plait.__file__).parent.parent)
-    paths = [source, *filter(None, [kept.get("PYTHONPATH")])]
-    return kept | {"PYTHONPATH": os.pathsep.join(paths)}
+    return child_environment(
+        {name: value for name, value in os.environ.items() if name not in SECRET_VARIABLES}
+    )
 
 
 class WorkerOutput(asyncio.Protocol):

@@ -8,7 +8,6 @@ and, on Linux, with its parent. Exit status 0: told to, or the load failed (alre
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import socket
 import sys
@@ -31,10 +30,8 @@ from plait.engines.base import (
 from plait.engines.dying import (
     EXIT_BUG,
     EXIT_OK,
-    die_before_the_gateway,
-    die_with_parent,
+    begin,
     exit_now,
-    ignore_stops,
 )
 from plait.engines.loop import WorkerLoop
 from plait.engines.mailbox import Mailbox
@@ -61,16 +58,10 @@ SWITCH_INTERVAL_SECONDS = 0.0005
 
 
 def main() -> NoReturn:
-    ignore_stops()
-    parser = argparse.ArgumentParser(prog="plait.engines.worker")
-    parser.add_argument("--fd", type=int, required=True, help="connected stream socket")
-    parser.add_argument("--parent", type=int, required=True, help="pid to die with")
-    arguments = parser.parse_args()
-    die_with_parent(arguments.parent)
-    die_before_the_gateway()
+    sock = begin("plait.engines.worker")
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
-        status = serve(socket.socket(fileno=arguments.fd))
+        status = serve(sock)
     except BaseException:  # noqa: BLE001 - the end of the process is how it is raised further
         traceback.print_exc()
         status = EXIT_BUG

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import IO, Any, Final, TextIO
 
-import plait
+from plait.installation import child_environment
 from plait.models import errors
 from plait.models.errors import StoreError, UnsupportedModel
 
@@ -46,7 +46,7 @@ def convert_apart(converter: str, weights: Path, out: Path, progress: Percent) -
             stdin=subprocess.DEVNULL,
             stdout=subprocess.PIPE,
             stderr=log,
-            env=_environment(),
+            env=child_environment(os.environ),
             process_group=0,  # a terminal's Ctrl-C is ours alone
         ) as process,
     ):
@@ -79,13 +79,6 @@ def _ended(converter: str, code: int, log: IO[bytes]) -> StoreError:
         f"The conversion for {converter} ended with {why}.",
         "It needs 2 GB of memory: close other programs, then try again.",
     )
-
-
-def _environment() -> dict[str, str]:
-    """The process finds this very package, also when it was put on sys.path and not installed."""
-    source = str(Path(plait.__file__).parent.parent)
-    paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return os.environ | {"PYTHONPATH": os.pathsep.join(paths)}
 
 
 def main(converter: str, weights: str, out: str) -> None:

@@ -14,9 +14,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable
-from pathlib import Path
 
-import plait
 from plait.engines.base import Report
 from plait.engines.whisper.messages import (
     RECEIVE_BYTES,
@@ -36,6 +34,7 @@ from plait.engines.whisper.messages import (
     reader,
 )
 from plait.errors import ModelLoadFailed, OutOfMemory
+from plait.installation import child_environment
 
 CLOSE_SECONDS = 2.0
 # A forked process must have no other threads, and a decode has one core (see `permits`).
@@ -62,7 +61,7 @@ class Nursery:
                     ],
                     stdin=subprocess.DEVNULL,
                     pass_fds=(theirs.fileno(),),
-                    env=_environment(),
+                    env=child_environment(os.environ | ONE_THREAD),
                 )
             except OSError as error:
                 self._sock.close()
@@ -178,10 +177,3 @@ class Nursery:
             self._sock.sendall(frame(message))
         except (BrokenPipeError, ConnectionResetError) as error:
             raise ZygoteDied("the zygote died") from error
-
-
-def _environment() -> dict[str, str]:
-    # It must find this very package, also when it was put on sys.path and not installed.
-    source = str(Path(plait.__file__).parent.parent)
-    paths = [source, *filter(None, [os.environ.get("PYTHONPATH")])]
-    return os.environ | ONE_THREAD | {"PYTHONPATH": os.pathsep.join(paths)}

@@ -6,7 +6,6 @@ while it serves a stream is an abort; the end of that socket is its own end.
 
 from __future__ import annotations
 
-import argparse
 import select
 import socket
 import traceback
@@ -17,10 +16,8 @@ from plait.engines.dying import (
     EXIT_BUG,
     EXIT_OK,
     STREAM_OOM_SCORE,
-    die_before_the_gateway,
-    die_with_parent,
+    begin,
     exit_now,
-    ignore_stops,
 )
 from plait.engines.whisper.child import serve
 from plait.engines.whisper.decoder import Aborted
@@ -43,15 +40,9 @@ from plait.errors import PlaitError
 
 
 def main() -> NoReturn:
-    ignore_stops()
-    parser = argparse.ArgumentParser(prog="plait.engines.whisper.spawned")
-    parser.add_argument("--fd", type=int, required=True, help="connected stream socket")
-    parser.add_argument("--parent", type=int, required=True, help="pid to die with")
-    arguments = parser.parse_args()
-    die_with_parent(arguments.parent)
-    die_before_the_gateway(STREAM_OOM_SCORE)
+    sock = begin("plait.engines.whisper.spawned", STREAM_OOM_SCORE)
     try:
-        status = SpawnedLoop(socket.socket(fileno=arguments.fd)).run()
+        status = SpawnedLoop(sock).run()
     except (BrokenPipeError, ConnectionResetError):
         status = EXIT_OK  # nobody is there any more
     except BaseException:  # noqa: BLE001 - the end of the process is how it is raised further

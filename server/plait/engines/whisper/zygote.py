@@ -9,7 +9,6 @@ How processes come and go is `forking`'s or `spawning`'s; does NOT know streams.
 
 from __future__ import annotations
 
-import argparse
 import selectors
 import signal
 import socket
@@ -23,10 +22,8 @@ from plait.engines.base import Fault
 from plait.engines.dying import (
     EXIT_BUG,
     EXIT_OK,
-    die_before_the_gateway,
-    die_with_parent,
+    begin,
     exit_now,
-    ignore_stops,
 )
 from plait.engines.whisper.forking import ForkedStreams
 from plait.engines.whisper.messages import (
@@ -82,15 +79,9 @@ class Streams(Protocol):
 
 
 def main() -> NoReturn:
-    ignore_stops()
-    parser = argparse.ArgumentParser(prog="plait.engines.whisper.zygote")
-    parser.add_argument("--fd", type=int, required=True, help="connected stream socket")
-    parser.add_argument("--parent", type=int, required=True, help="pid to die with")
-    arguments = parser.parse_args()
-    die_with_parent(arguments.parent)
-    die_before_the_gateway()
+    sock = begin("plait.engines.whisper.zygote")
     try:
-        Zygote(socket.socket(fileno=arguments.fd)).run()
+        Zygote(sock).run()
     except BaseException:  # noqa: BLE001 - the end of the process is how it is raised further
         traceback.print_exc()
         exit_now(EXIT_BUG)
