@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import atexit
 import math
-import struct
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,8 +21,9 @@ import numpy as np
 
 from plait.engines.whisper.words import SAMPLE_RATE, Decoded, Floats, Window, Word
 from plait.errors import GenerationFailed, ModelLoadFailed
+from plait.models.errors import StoreError
+from plait.models.whisper.ggml_file import GgmlHeader, check
 
-MAGIC = b"lmgg"
 ENGLISH = "en"
 DETECT = "auto"
 PUNCTUATION = frozenset(b".,;:!?-\"'")
@@ -34,7 +34,6 @@ FRAMES_PER_SECOND = 50  # of the encoder
 LEAST_CONTEXT = 384
 LEAST_INTERIM_CONTEXT = 192
 CONTEXT_GRAIN = 64
-_HEADER = struct.Struct("<4s10i")  # magic, sizes (whisper.cpp: whisper_hparams)
 LEAD_SECONDS = 0.3  # of silence, where the audio begins in the midst of a word
 LEAST_SECONDS = 1.05  # shorter windows get silence added: whisper.cpp refuses them
 
@@ -47,7 +46,6 @@ LETTER_SECONDS = 0.08
 
 # Of (encoder layers, decoder layers): whose attention says when a word was spoken. For models that
 # are not listed it is asked of the upper half of the decoder.
-ENGLISH_VOCABULARY = 51864
 ALIGNMENT = {(4, 4): "TINY", (6, 6): "BASE", (32, 32): "LARGE_V2", (32, 4): "LARGE_V3_TURBO"}
 MELS_OF_V3 = 128
 
@@ -186,36 +184,31 @@ def _params(threads: int) -> Any:
 
 def _load(path: str) -> Any:
     try:
-        with Path(path).open("rb") as file:
-            header = file.read(_HEADER.size)
-    except OSError as error:
+        header = check(Path(path))  # whisper.cpp does not: it would crash on it later
+    except StoreError as error:
         raise ModelLoadFailed(
-            f"The Whisper model cannot be read ({error.strerror}). Install it again with "
-            "`plait models install`."
+            "The Whisper model's weights cannot be read, are damaged, or no ggml file that can be "
+            "used; verify or pull the model again."
         ) from error
-    # whisper.cpp does not check: it would crash on it later
-    if len(header) < _HEADER.size or not header.startswith(MAGIC):
-        raise ModelLoadFailed("The Whisper model is no ggml file. Install it again.")
     context = whisper.whisper_init_from_file_with_params(path, _loading(header))
     if context is None:
-        raise ModelLoadFailed("whisper.cpp cannot load the Whisper model. Install it again.")
+        raise ModelLoadFailed("whisper.cpp cannot load the Whisper model; pull the model again.")
     return context
 
 
-def _loading(header: bytes) -> Any:
+def _loading(header: GgmlHeader) -> Any:
     """With times of words out of the decoder's attention, for which flash attention is given up:
     what whisper.cpp guesses without it is off by a word or more."""
-    _, vocabulary, _, _, _, layers, _, _, _, text_layers, mels = _HEADER.unpack(header)
-    name = ALIGNMENT.get((layers, text_layers), "N_TOP_MOST")
-    if vocabulary == ENGLISH_VOCABULARY and name in {"TINY", "BASE"}:
+    name = ALIGNMENT.get((header.audio_layers, header.text_layers), "N_TOP_MOST")
+    if not header.multilingual and name in {"TINY", "BASE"}:
         name += "_EN"
-    if mels == MELS_OF_V3 and name == "LARGE_V2":
+    if header.mels == MELS_OF_V3 and name == "LARGE_V2":
         name = "LARGE_V3"
     params = whisper.whisper_context_default_params()
     params.flash_attn = False
     params.dtw_token_timestamps = True
     params.dtw_aheads_preset = getattr(whisper, f"WHISPER_AHEADS_{name}")
-    params.dtw_n_top = max(1, text_layers // 2)
+    params.dtw_n_top = max(1, header.text_layers // 2)
     return params
 
 

@@ -8,15 +8,11 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, Protocol
 
 from plait.engines.whisper.decoder import Decoder
 from plait.engines.whisper.detector import SileroDetector
 from plait.engines.whisper.hearing import Decoded, Heard, Hearing, Window
-from plait.errors import ModelLoadFailed
-from plait.models.errors import StoreError
-from plait.models.whisper.ggml_file import check
 
 WHISPER = "plait.engines.whisper.ears:whisper_ears"
 
@@ -57,10 +53,9 @@ EarsFactory = Callable[[str, Aborted | None], Ears]
 
 
 class WhisperEars:
-    """Raises ModelLoadFailed, before whisper.cpp could stumble over the file."""
+    """Raises ModelLoadFailed."""
 
     def __init__(self, weights: str, aborted: Aborted | None) -> None:
-        _check(weights)
         self._decoder = Decoder(weights, threads=1, aborted=aborted)
         # Made ahead: a forked child then needs no time for it. Whoever is second makes its own.
         self._spare: SileroDetector | None = SileroDetector()
@@ -75,18 +70,6 @@ class WhisperEars:
 
     def decode(self, window: Window) -> Decoded:
         return self._decoder.decode(window)
-
-
-def _check(weights: str) -> None:
-    if not weights:
-        raise ModelLoadFailed("The Whisper model's weights are missing; pull the model again.")
-    try:
-        check(Path(weights))
-    except StoreError as error:
-        raise ModelLoadFailed(
-            "The Whisper model's weights are missing, damaged, or no ggml file that can be used; "
-            "verify or pull the model again."
-        ) from error
 
 
 def whisper_ears(weights: str, aborted: Aborted | None) -> Ears:
