@@ -46,7 +46,8 @@ def _sigterm_interrupts() -> Iterator[None]:
 
 def list_models(parsed: argparse.Namespace) -> int:
     load_config(parsed.config)
-    installed = ModelStore().installed()
+    store = ModelStore()
+    installed = store.installed()
     for model in installed:
         say(_installed_line(model))
     for name in sorted(STARTERS.keys() - {model.name for model in installed}):
@@ -55,7 +56,7 @@ def list_models(parsed: argparse.Namespace) -> int:
             f" {program_name()} models pull {name})"
         )
     for suggestion in SUGGESTIONS:
-        if ModelStore().find(suggestion.configured) is None:
+        if store.find(suggestion.configured) is None:
             say(
                 f"{suggestion.configured}  not installed ({suggestion.method},"
                 f" {_size(suggestion.bytes)}, {suggestion.note})"

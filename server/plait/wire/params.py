@@ -57,10 +57,13 @@ class TranscribeParams(msgspec.Struct, frozen=True, omit_defaults=True):
     speech_threshold: Annotated[float, Meta(ge=0.1, le=0.9)] = 0.5
 
     @property
+    def frame_bytes(self) -> int:
+        """Of one moment in all channels of the audio these params declare."""
+        return self.channels * (4 if self.encoding == "pcm_f32le" else 2)
+
+    @property
     def bytes_per_second(self) -> int:
-        """Of the audio these params declare."""
-        sample_bytes = 4 if self.encoding == "pcm_f32le" else 2
-        return self.sample_rate * self.channels * sample_bytes
+        return self.sample_rate * self.frame_bytes
 
 
 class SynthesizeParams(msgspec.Struct, frozen=True, omit_defaults=True):

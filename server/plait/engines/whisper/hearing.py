@@ -98,14 +98,12 @@ class Hearing:
         self._forget()
         return items
 
-    def finish(self, now: float | None = None) -> list[Heard]:
+    def finish(self) -> list[Heard]:
         """No more audio: whatever was said becomes final, by `take` where it is not decoded yet."""
         assert not self._finished, "finished twice"
         self._finished = True
         self._tape.append(self._intake.finish())
-        at = (
-            self._arrivals.at(self._tape.end) if now is None and len(self._arrivals) else now or 0.0
-        )
+        at = self._arrivals.at(self._tape.end)
         total = self._tape.end
         rest = total - self._endpointer.position
         self._tape.append(np.zeros(-rest % FRAME_SAMPLES, np.float32))

@@ -25,7 +25,6 @@ from plait.engines.whisper.messages import (
     frame,
     reader,
 )
-from plait.engines.whisper.unheard import frame_bytes
 from plait.errors import InputOverflow
 from plait.wire.params import TranscribeParams
 
@@ -64,7 +63,7 @@ class StreamJob:
     @property
     def usage(self) -> Usage:
         """Of the audio that was listened to."""
-        frames = self.taken_bytes // frame_bytes(self.format)
+        frames = self.taken_bytes // self.format.frame_bytes
         return {"audio_ms": frames * 1000 // self.format.sample_rate}
 
     def begin(self, sock: socket.socket) -> None:

@@ -15,17 +15,11 @@ from plait.wire.params import TranscribeParams
 FLOOD_SECONDS = 2.0
 # Between slices a stream hears what else comes: each takes it some 50 ms at most.
 SLICE_BYTES = 32 * 1024
-SAMPLE_BYTES = {"pcm_s16le": 2, "pcm_f32le": 4}
-
-
-def frame_bytes(params: TranscribeParams) -> int:
-    """Of one moment in all channels."""
-    return SAMPLE_BYTES[params.encoding] * params.channels
 
 
 class Unheard:
     def __init__(self, params: TranscribeParams) -> None:
-        self._flood_bytes = FLOOD_SECONDS * params.sample_rate * frame_bytes(params)
+        self._flood_bytes = FLOOD_SECONDS * params.bytes_per_second
         self._waiting: deque[Audio] = deque()
         self._size_bytes = 0
 
