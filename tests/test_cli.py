@@ -279,51 +279,32 @@ def test_a_pull_stopped_by_sigterm_leaves_nothing(home: Path) -> None:
     assert [path.name for path in (home / "models").iterdir()] == [".locks"]
 
 
-def test_speech_that_cannot_be_had_is_said_and_does_not_keep_chat_from_being_served(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("method", "said"), [("speech", "Speech"), ("transcribe", "Transcription")]
+)
+def test_a_method_that_cannot_be_had_is_said_and_does_not_keep_chat_from_being_served(
+    monkeypatch: pytest.MonkeyPatch, method: str, said: str
 ) -> None:
-    monkeypatch.setenv("PLAIT_SPEECH_ENGINE", "auto")
-    monkeypatch.setenv("PLAIT_SPEECH_MODEL", "./nothing")
+    monkeypatch.setenv(f"PLAIT_{method.upper()}_ENGINE", "auto")
+    monkeypatch.setenv(f"PLAIT_{method.upper()}_MODEL", "./nothing")
 
     with plait("serve", "--port", "0", "--chat-engine", "scripted") as process:
         assert process.stdout is not None
-        said = [process.stdout.readline(), process.stdout.readline()]
+        lines = [process.stdout.readline(), process.stdout.readline()]
         process.kill()
 
-    assert said[0].startswith("Speech is off: There is no model at")
-    assert "Plait serves scripted at http://" in said[1]
+    assert lines[0].startswith(f"{said} is off: There is no model at")
+    assert "Plait serves scripted at http://" in lines[1]
 
 
-def test_transcription_that_cannot_be_had_is_said_and_does_not_keep_chat_from_being_served(
-    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+@pytest.mark.parametrize(
+    ("method", "engine"), [("speech", "kokoro-onnx"), ("transcribe", "whisper")]
+)
+def test_a_method_that_was_asked_for_and_cannot_be_had_exits_with_3(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, method: str, engine: str
 ) -> None:
-    monkeypatch.setenv("PLAIT_TRANSCRIBE_ENGINE", "auto")
-    monkeypatch.setenv("PLAIT_TRANSCRIBE_MODEL", "./nothing")
-
-    with plait("serve", "--port", "0", "--chat-engine", "scripted") as process:
-        assert process.stdout is not None
-        said = [process.stdout.readline(), process.stdout.readline()]
-        process.kill()
-
-    assert said[0].startswith("Transcription is off: There is no model at")
-    assert "Plait serves scripted at http://" in said[1]
-
-
-def test_transcription_that_was_asked_for_and_cannot_be_had_exits_with_3(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PLAIT_TRANSCRIBE_MODEL", "./nothing")
+    monkeypatch.setenv(f"PLAIT_{method.upper()}_MODEL", "./nothing")
     arguments = ["serve", "--port", "0", "--chat-engine", "scripted"]
 
-    assert cli.main([*arguments, "--transcribe-engine", "whisper"]) == exits.EXIT_MODEL
-    assert "There is no model at" in capsys.readouterr().err
-
-
-def test_speech_that_was_asked_for_and_cannot_be_had_exits_with_3(
-    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("PLAIT_SPEECH_MODEL", "./nothing")
-    arguments = ["serve", "--port", "0", "--chat-engine", "scripted"]
-
-    assert cli.main([*arguments, "--speech-engine", "kokoro-onnx"]) == exits.EXIT_MODEL
+    assert cli.main([*arguments, f"--{method}-engine", engine]) == exits.EXIT_MODEL
     assert "There is no model at" in capsys.readouterr().err

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -63,6 +63,30 @@ def scripted_spec(**options: Any) -> LoadSpec:
         max_tokens=2048,
         options=options,
     )
+
+
+async def model_ready(told: RecordingListener) -> EngineInfo:
+    """A model takes long to load where everything is busy."""
+    for _ in range(5):
+        with suppress(TimeoutError):
+            event = await told.expect(object, lambda event: isinstance(event, EngineInfo | Lost))
+            assert isinstance(event, EngineInfo), event
+            return event
+    raise AssertionError("the worker did not become ready")
+
+
+@asynccontextmanager
+async def model_worker(spec: LoadSpec) -> AsyncIterator[tuple[EngineProcess, RecordingListener]]:
+    """Ready, until the block ends."""
+    listener = RecordingListener()
+    engine = EngineProcess(spec, listener)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(engine.run())
+        try:
+            await model_ready(listener)
+            yield engine, listener
+        finally:
+            await engine.close(grace_seconds=5)
 
 
 @asynccontextmanager

@@ -12,6 +12,7 @@ import unicodedata
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from plait.bench.accuracy import edit_distance
 from tests.proofs.fingerprint import Fingerprint, unpack
 
 # A sound is the same below this: see test_speech_heard.py for what is measured on both sides.
@@ -82,11 +83,5 @@ def words(text: str) -> list[str]:
 
 def word_error_rate(reference: str, transcript: str) -> float:
     """Words to insert, delete or replace, per word of the reference."""
-    wanted, heard = words(reference), words(transcript)
-    row = list(range(len(heard) + 1))
-    for i, word in enumerate(wanted, 1):
-        previous, row[0] = row[0], i
-        for j, other in enumerate(heard, 1):
-            kept = previous if word == other else previous + 1
-            previous, row[j] = row[j], min(kept, row[j] + 1, row[j - 1] + 1)
-    return row[-1] / len(wanted)
+    wanted = words(reference)
+    return edit_distance(wanted, words(transcript)) / len(wanted)

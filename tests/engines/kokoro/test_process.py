@@ -9,14 +9,12 @@ from __future__ import annotations
 import asyncio
 import signal
 from collections.abc import AsyncIterator
-from contextlib import suppress
 
 import psutil
 import pytest
 
 from plait.engines.base import (
     Cancel,
-    EngineInfo,
     Failed,
     Item,
     LoadSpec,
@@ -28,7 +26,7 @@ from plait.engines.base import (
 from plait.engines.process import EngineProcess
 from plait.models import ModelStore
 from plait.wire.frames import BinaryKind
-from tests.engines.recording import Lost, RecordingListener
+from tests.engines.recording import Lost, RecordingListener, model_worker
 
 pytest.importorskip("onnxruntime")
 pytestmark = [pytest.mark.model, pytest.mark.timeout(300)]
@@ -91,25 +89,8 @@ class Speaking:
 @pytest.fixture(scope="module")
 async def worker() -> AsyncIterator[Speaking]:
     """One for all tests, as loading takes longer than speaking; the last one ends it."""
-    listener = RecordingListener()
-    engine = EngineProcess(speech_spec(), listener)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(engine.run())
-        try:
-            await _ready(listener)
-            yield Speaking(engine, listener)
-        finally:
-            await engine.close(grace_seconds=5)
-
-
-async def _ready(told: RecordingListener) -> None:
-    """The languages' dictionaries take long to load where everything is busy."""
-    for _ in range(5):
-        with suppress(TimeoutError):
-            event = await told.expect(object, lambda event: isinstance(event, EngineInfo | Lost))
-            assert isinstance(event, EngineInfo), event
-            return
-    raise AssertionError("the worker did not become ready")
+    async with model_worker(speech_spec()) as (engine, listener):
+        yield Speaking(engine, listener)
 
 
 async def test_a_cancel_in_the_midst_of_four_leaves_the_others_bytes_as_they_are_alone(

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import sys
 import time
 import wave
@@ -20,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from plait.bench.accuracy import WordErrors, common_words, words_of
 from plait.engines.whisper.hearing import Decoded, Hearing, Window
 
 Decode = Callable[[Window], Decoded]
@@ -96,24 +96,8 @@ def simulate(
     return run
 
 
-def plain_words(text: str) -> list[str]:
-    text = re.sub(r"\bmr\b\.?", "mister", text.lower()).replace("-", " ")
-    return re.sub(r"[^\w' ]", " ", text).split()
-
-
-def word_errors(expected: Sequence[str], got: Sequence[str]) -> int:
-    """Substitutions, insertions and deletions."""
-    row = list(range(len(got) + 1))
-    for i, one in enumerate(expected, 1):
-        diagonal, row[0] = row[0], i
-        for j, other in enumerate(got, 1):
-            diagonal, row[j] = row[j], min(row[j] + 1, row[j - 1] + 1, diagonal + (one != other))
-    return row[-1]
-
-
 def word_error_rate(expected: str, got: str) -> float:
-    words = plain_words(expected)
-    return word_errors(words, plain_words(got)) / len(words)
+    return WordErrors.of(expected, got).rate
 
 
 def first_interims(run: Run, spoken: Sequence[tuple[float, float, str]]) -> list[float]:
@@ -142,10 +126,8 @@ def rewritten(run: Run) -> tuple[int, int]:
     shown = changed = 0
     for (_, one), (_, other) in zip(run.segments, run.segments[1:], strict=False):
         if one["index"] == other["index"]:
-            before, after = plain_words(one["text"]), plain_words(other["text"])
-            same = 0
-            while same < min(len(before), len(after)) and before[same] == after[same]:
-                same += 1
+            before = words_of(one["text"])
+            same = common_words(before, words_of(other["text"]))
             shown, changed = shown + len(before), changed + len(before) - same
     return shown, changed
 

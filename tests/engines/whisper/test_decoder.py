@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import soxr
 
+from plait.bench.accuracy import words_of
 from plait.engines.whisper.decoder import Aborted, Decoder, audio_context, whole_characters
 from plait.engines.whisper.detector import SileroDetector
 from plait.engines.whisper.hearing import Hearing, Window
@@ -20,7 +21,6 @@ from plait.models import ModelStore
 from tests.engines.whisper.simulate import (
     Run,
     formula,
-    plain_words,
     read_clip,
     simulate,
     word_error_rate,
@@ -98,7 +98,7 @@ class TestWithTheStarterModel:
     def test_words_have_texts_times_and_probabilities(self, decoder: Decoder) -> None:
         decoded = decoder.decode(window(clip("jfk")[: 3 * SAMPLE_RATE]))
 
-        assert plain_words(text_of(decoded.words))[:5] == ["and", "so", "my", "fellow", "americans"]
+        assert words_of(text_of(decoded.words))[:5] == ["and", "so", "my", "fellow", "americans"]
         assert all(word.text.startswith(" ") for word in decoded.words)
         assert all(0 <= word.start <= word.end <= 3 for word in decoded.words)
         assert all(0 < word.probability <= 1 for word in decoded.words)
@@ -116,7 +116,7 @@ class TestWithTheStarterModel:
     def test_names_to_expect_do_not_leak_into_the_text(self, decoder: Decoder) -> None:
         run = transcribe(decoder, pcm16(clip("jfk")[: 3 * SAMPLE_RATE]), prompt="Jefferson. Tokyo")
 
-        assert plain_words(run.text) == ["and", "so", "my", "fellow", "americans"]
+        assert words_of(run.text) == ["and", "so", "my", "fellow", "americans"]
 
     @pytest.mark.parametrize("seconds", [10.4, 10.6, 10.8])
     def test_the_last_word_is_heard_when_the_audio_ends_soon_after_it(
@@ -126,7 +126,7 @@ class TestWithTheStarterModel:
 
         run = transcribe(decoder, pcm16(samples))
 
-        assert plain_words(run.text)[-2:] == ["your", "country"]
+        assert words_of(run.text)[-2:] == ["your", "country"]
         assert run.finals[-1][1]["end"] <= seconds - 8
 
     def test_a_window_of_a_tenth_of_a_second_is_decoded(self, decoder: Decoder) -> None:
@@ -209,7 +209,7 @@ class TestWithTheStarterModel:
     def test_speech_is_understood_on_top_of_an_offset(self, decoder: Decoder) -> None:
         run = transcribe(decoder, pcm16(clip("jfk")[: 3 * SAMPLE_RATE] + np.float32(0.3)))
 
-        assert "fellow americans" in " ".join(plain_words(run.text))
+        assert "fellow americans" in " ".join(words_of(run.text))
 
     def test_speech_after_a_long_silence_has_its_place(self, decoder: Decoder) -> None:
         speech = read_clip(AUDIO / "jfk.wav")[: 3 * SAMPLE_RATE * 2]
@@ -217,7 +217,7 @@ class TestWithTheStarterModel:
         run = transcribe(decoder, speech + bytes(400 * SAMPLE_RATE * 2) + speech)
 
         one, other = (segment for _, segment in run.finals)
-        assert plain_words(one["text"]) == plain_words(other["text"])
+        assert words_of(one["text"]) == words_of(other["text"])
         assert other["start"] == pytest.approx(one["start"] + 403, abs=0.2)
 
     @pytest.mark.parametrize("seconds", [0.5, 0.6, 0.99, 1.0, 1.01])
@@ -227,7 +227,7 @@ class TestWithTheStarterModel:
 
         run = transcribe(decoder, pcm16(samples))
 
-        assert plain_words(run.text)[:2] == ["he", "was"]
+        assert words_of(run.text)[:2] == ["he", "was"]
         assert run.finals[0][1]["end"] <= seconds
 
 

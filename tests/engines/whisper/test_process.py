@@ -17,7 +17,6 @@ import pytest
 
 from plait.engines.base import (
     Cancel,
-    EngineInfo,
     Failed,
     Feed,
     Finished,
@@ -31,7 +30,7 @@ from plait.engines.base import (
 )
 from plait.engines.process import EngineProcess
 from plait.models import ModelStore
-from tests.engines.recording import Lost, RecordingListener
+from tests.engines.recording import Lost, RecordingListener, model_ready, model_worker
 from tests.engines.whisper.rig import whisper_spec
 from tests.proofs.transcribe_rig import likeness, said
 
@@ -97,25 +96,8 @@ class Listening:
 
 @contextlib.asynccontextmanager
 async def worker_of(spec: LoadSpec) -> AsyncIterator[Listening]:
-    listener = RecordingListener()
-    engine = EngineProcess(spec, listener)
-    async with asyncio.TaskGroup() as tasks:
-        tasks.create_task(engine.run())
-        try:
-            await ready(listener)
-            yield Listening(engine, listener)
-        finally:
-            await engine.close(grace_seconds=5)
-
-
-async def ready(told: RecordingListener) -> EngineInfo:
-    """A model takes long to load where everything is busy."""
-    for _ in range(5):
-        with contextlib.suppress(TimeoutError):
-            event = await told.expect(object, lambda event: isinstance(event, EngineInfo | Lost))
-            assert isinstance(event, EngineInfo), event
-            return event
-    raise AssertionError("the worker did not become ready")
+    async with model_worker(spec) as (engine, listener):
+        yield Listening(engine, listener)
 
 
 # --- with scripted ears -------------------------------------------------------------------------
@@ -186,7 +168,7 @@ async def test_the_death_of_the_zygote_is_the_workers_and_it_comes_back(idle: bo
         worker.zygote.send_signal(signal.SIGKILL)
         lost = await worker.told.expect(Lost)
         took = loop.time() - begin
-        await ready(worker.told)
+        await model_ready(worker.told)
         await worker.open(2, b"again ")
         await worker.said(2)
 
@@ -208,7 +190,7 @@ async def test_a_load_that_is_killed_from_outside_is_tried_again(ears: str, tmp_
         tasks.create_task(engine.run())
 
         lost = await told.expect(Lost)
-        info = await ready(told)
+        info = await model_ready(told)
         await engine.close(grace_seconds=5)
 
     assert lost.error.code == "engine_crashed"
