@@ -26,14 +26,17 @@ from plait.config_checks import (
     is_loopback as is_loopback,
     nearest,
 )
+from plait.config_tables import AppTable, ModelTable, read_apps, read_models
 
 ChatEngine = Literal["llamacpp", "mlx", "scripted"]
 SpeechEngine = Literal["auto", "kokoro-onnx", "kokoro-torch", "scripted", "off"]
 SpeechRuntime = Literal["auto", "onnxruntime", "openvino"]
 SpeechDevice = Literal["auto", "cpu", "mps", "cuda"]
 TranscribeEngine = Literal["auto", "whisper", "scripted", "off"]
+EmbedEngine = Literal["auto", "onnx", "scripted", "off"]
 LogLevel = Literal["debug", "info", "warning", "error"]
 
+TABLES = ("models", "apps")  # of plait.toml: neither the environment nor the command line has them
 DEFAULT_FILE = "plait.toml"
 ENV_PREFIX = "PLAIT_"
 # PLAIT_ variables that are no settings: where models live, which file to read, one more token.
@@ -159,6 +162,47 @@ class Config:
     transcribe_cores: int = _setting(
         0, "Cores transcription computes on; 0 means all of them.", low=0, high=256
     )
+    embed_engine: EmbedEngine = _setting(  # noqa: RUF009 - it returns field()
+        "auto",
+        "Engine behind `embed`. `auto`: `onnx`, and no embeddings, said at the start, where it"
+        " cannot run.",
+        choices=("auto", "onnx", "scripted", "off"),
+    )
+    embed_model: str = _setting(
+        "all-minilm-l6-v2",
+        "Catalogue name, `hf:org/name`, or a sentence-transformers directory.",
+    )
+    embed_slots: int = _setting(
+        8, "Streams that are embedded at the same time, in turns.", low=1, high=256
+    )
+    embed_threads: int = _setting(
+        0, "Threads the embedding model computes with; 0 means all cores.", low=0, high=256
+    )
+    preload: bool = _setting(
+        True,
+        "Load the default models at the start, as far as they fit; else each when it is asked for.",
+    )
+    load_timeout_seconds: float = _setting(
+        600.0, "Longest a model may take to load before `model_load_failed`.", low=1, high=86400
+    )
+    memory_budget_bytes: int = _setting(
+        0,
+        "Memory for all models, KV caches and stream buffers; 0 means three quarters of the"
+        " machine's (of the container's) memory.",
+        low=0,
+    )
+    prefix_cache_bytes: int = _setting(
+        256 * MIB,
+        "Most that the kept prompts of finished and cancelled chats may take, per model; 0 keeps"
+        " none. They go before any stream is refused.",
+        low=0,
+    )
+    cores: int = _setting(
+        0,
+        "CPU cores all models together may compute on; 0 means those this process may use.",
+        low=0,
+        high=4096,
+    )
     max_queued: int = _setting(
         64,
         "Streams that may wait for a slot; the next is rejected `queue_full`.",
@@ -198,20 +242,26 @@ class Config:
         choices=("debug", "info", "warning", "error"),
     )
 
+    models: tuple[ModelTable, ...] = ()
+    apps: Mapping[str, AppTable] = field(default_factory=dict, repr=False)
+
     def __post_init__(self) -> None:
-        for spec in fields(self):
-            check_bounds(spec, getattr(self, spec.name))
+        for name, spec in SPECS.items():
+            check_bounds(spec, getattr(self, name))
         check_host(self.host)
         check_origins(self.allowed_origins)
-        if not self.tokens and not is_loopback(self.host):
+        if not self.tokens and not self.apps and not is_loopback(self.host):
             raise ConfigError(
                 f"host {self.host!r} is reachable from other machines and no token is set. Set"
-                " PLAIT_TOKEN (or `tokens` in plait.toml), or keep host = '127.0.0.1'.",
+                " PLAIT_TOKEN (or `tokens` or [apps.NAME] in plait.toml), or keep host ="
+                " '127.0.0.1'.",
                 key="host",
             )
 
 
-SPECS: Final[dict[str, Field[Any]]] = {spec.name: spec for spec in fields(Config)}
+SPECS: Final[dict[str, Field[Any]]] = {
+    spec.name: spec for spec in fields(Config) if spec.name not in TABLES
+}
 
 
 def load_config(
@@ -265,10 +315,16 @@ def _from_file(file: Path | None) -> dict[str, Any]:
         raw = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise ConfigError(f"{file} cannot be read as TOML: {error}.") from error
+    tables: dict[str, Any] = {}
+    if "models" in raw:
+        tables["models"] = read_models(raw.pop("models"), str(file))
+    if "apps" in raw:
+        tables["apps"] = read_apps(raw.pop("apps"), str(file))
     for key in raw:
         if key not in SPECS:
-            raise _unknown(key, SPECS, where=str(file))
-    return {key: _typed(key, value, shown=f"{key} in {file}") for key, value in raw.items()}
+            raise _unknown(key, (*SPECS, *TABLES), where=str(file))
+    flat = {key: _typed(key, value, shown=f"{key} in {file}") for key, value in raw.items()}
+    return flat | tables
 
 
 def _from_environment(environ: Mapping[str, str]) -> dict[str, Any]:
@@ -294,7 +350,7 @@ def _parse_text(name: str, text: str, key: str) -> object:
     if kind is str:
         return text
     try:
-        return kind(text)
+        return _boolean(text) if kind is bool else kind(text)
     except ValueError:
         hint = ""
         if name == "port" and text.startswith("tcp://"):
@@ -304,7 +360,18 @@ def _parse_text(name: str, text: str, key: str) -> object:
         ) from None
 
 
+_BOOLEANS = {"true": True, "1": True, "yes": True, "false": False, "0": False, "no": False}
+
+
+def _boolean(text: str) -> bool:
+    try:
+        return _BOOLEANS[text.lower()]
+    except KeyError:
+        raise ValueError(text) from None
+
+
 _KIND_WORDS: dict[type, str] = {
+    bool: "true or false",
     int: "a whole number",
     float: "a number",
     str: "a string",

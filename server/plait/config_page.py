@@ -59,7 +59,8 @@ def _default(spec: Field[Any]) -> str:
         return str(spec.metadata["shown"])
     if spec.default == ():
         return "none"
-    return f"`{spec.default}`"
+    shown = str(spec.default).lower() if isinstance(spec.default, bool) else spec.default
+    return f"`{shown}`"
 
 
 def _bounds(spec: Field[Any]) -> str:

@@ -83,6 +83,9 @@ class PlayedEngine:
     def idle(self) -> bool:
         return not self.steps
 
+    def keep_prefixes(self, max_bytes: int) -> None:
+        """It keeps none."""
+
     def stats(self) -> Stats:
         return Stats(slots_used=2, kv_bytes=64, busy_seconds=self.own_busy_seconds or 0.0)
 

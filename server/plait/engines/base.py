@@ -16,6 +16,7 @@ from plait.engines.commands import (
     Command as Command,
     Feed as Feed,
     FinishInput as FinishInput,
+    KeepPrefixes as KeepPrefixes,
     LoadSpec as LoadSpec,
     Pause as Pause,
     Ping as Ping,
@@ -23,6 +24,7 @@ from plait.engines.commands import (
     Resume as Resume,
     Shutdown as Shutdown,
     Start as Start,
+    UseCores as UseCores,
 )
 from plait.engines.events import (
     Consumed as Consumed,
@@ -102,8 +104,12 @@ class Engine(Protocol):
     def idle(self) -> bool:
         """No job would make progress in `step`: the worker loop may sleep until a command."""
 
+    def keep_prefixes(self, max_bytes: int) -> None:
+        """What is kept of jobs that are over may take so much; an engine that keeps nothing ignores
+        it."""
+
     def stats(self) -> Stats:
-        """`slots_used` and `kv_bytes` as the engine itself knows them."""
+        """`slots_used`, `kv_bytes` and `cache_bytes` as the engine itself knows them."""
 
     def close(self) -> None: ...
 

@@ -17,7 +17,9 @@ class LoadSpec(msgspec.Struct, array_like=True):
     a client's.
 
     `max_tokens` is the server's cap for one answer, `context_tokens` the room of one slot.
-    `kv_budget_bytes` 0 means slots x context. `options` is for adapters' and tests' own knobs.
+    `kv_budget_bytes` 0 means slots x context. `memory_bytes`: what the loaded worker is expected to
+    take of the machine, weights, libraries and preallocated KV. `prefix_cache_bytes`: how much the
+    prefixes that nobody holds any more may take. `options`: adapters' and tests' own knobs.
     """
 
     engine: str
@@ -30,13 +32,16 @@ class LoadSpec(msgspec.Struct, array_like=True):
     weights: str = ""
     tokenizer: str = ""
     threads: int = 1
+    memory_bytes: int = 0
+    prefix_cache_bytes: int = 0
     options: dict[str, Any] = {}
 
 
 class Prepare(msgspec.Struct, tag="prepare", array_like=True):
     """Make `job` ready to start; answered by `Prepared` or `Refused`.
 
-    `scope` names who may share cached prefixes with this job (the connection; later the app).
+    `scope` names who may share cached prefixes with this job: the app, or without declared ones
+    the connection.
     `params` is the method's validated params struct as a plain dict (defaults left out).
     """
 
@@ -81,6 +86,22 @@ class Cancel(msgspec.Struct, tag="cancel", array_like=True):
     stamp: float
 
 
+class UseCores(msgspec.Struct, tag="use_cores", array_like=True):
+    """Compute on these CPUs only, all threads and children of the worker, from now on.
+
+    Applied by the command reader thread itself, so it waits for no step; ids as in
+    `os.sched_getaffinity`. Where a system cannot bind threads it has no effect.
+    """
+
+    cpus: list[int]
+
+
+class KeepPrefixes(msgspec.Struct, tag="keep_prefixes", array_like=True):
+    """Cached prefixes of jobs that are over may take so many bytes from now on; 0 drops all."""
+
+    max_bytes: int
+
+
 class Ping(msgspec.Struct, tag="ping", array_like=True):
     """Answered by `Pong` from the worker loop itself, so an answer proves forward progress."""
 
@@ -91,4 +112,16 @@ class Shutdown(msgspec.Struct, tag="shutdown", array_like=True):
     """Release all jobs, close the engine, exit 0."""
 
 
-Command = Prepare | Start | Feed | FinishInput | Pause | Resume | Cancel | Ping | Shutdown
+Command = (
+    Prepare
+    | Start
+    | Feed
+    | FinishInput
+    | Pause
+    | Resume
+    | Cancel
+    | UseCores
+    | KeepPrefixes
+    | Ping
+    | Shutdown
+)

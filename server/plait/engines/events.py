@@ -43,7 +43,9 @@ class EngineInfo(msgspec.Struct, array_like=True):
     `kv_kind`: "freed" where a release returns KV memory, "reusable" where the cache is
     preallocated and a release only makes it available again. `format` goes into `started` of
     methods whose items are binary. `counts_busy`: its steps only wait for processes that compute,
-    so `Stats.busy_seconds` is its own account and not the loop's.
+    so `Stats.busy_seconds` is its own account and not the loop's. `cores`: the most it computes on
+    at once. `loaded_bytes`: what its worker takes of the machine when it is idle, preallocated KV
+    included; the worker measures it, an adapter leaves it 0.
     """
 
     engine: str
@@ -56,13 +58,16 @@ class EngineInfo(msgspec.Struct, array_like=True):
     kv_kind: Literal["freed", "reusable"]
     format: Format | None = None
     counts_busy: bool = False
+    cores: int = 1
+    loaded_bytes: int = 0
 
 
 class Stats(msgspec.Struct, array_like=True):
     """Gauges and counters read off the engine itself, not off the gateway's books.
 
-    `kv_bytes` counts only what live jobs hold; `busy_seconds` and `dead_seconds` are cumulative
-    wall seconds of stepping, the latter on behalf of jobs whose cancel had already arrived.
+    `kv_bytes` counts only what live jobs hold, `cache_bytes` what is kept of jobs that are over;
+    `busy_seconds` and `dead_seconds` are cumulative wall seconds of stepping, the latter on behalf
+    of jobs whose cancel had already arrived.
     """
 
     slots_used: int = 0
@@ -70,6 +75,7 @@ class Stats(msgspec.Struct, array_like=True):
     steps: int = 0
     busy_seconds: float = 0.0
     dead_seconds: float = 0.0
+    cache_bytes: int = 0
 
 
 class Loading(msgspec.Struct, tag="loading", array_like=True):

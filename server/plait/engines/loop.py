@@ -27,6 +27,7 @@ from plait.engines.base import (
     FinishInput,
     Gauges,
     Item,
+    KeepPrefixes,
     Pause,
     Ping,
     Pong,
@@ -38,6 +39,7 @@ from plait.engines.base import (
     Start,
     Starved,
     Stats,
+    UseCores,
 )
 from plait.engines.loop_job import LoopJob, complain, dead_seconds, fault_of, usage_of_nothing
 from plait.engines.mailbox import Mailbox
@@ -79,6 +81,8 @@ class WorkerLoop:
             Pause: self._pause,
             Resume: self._resume,
             Cancel: self._cancel,
+            UseCores: self._ignore,  # the reader thread saw to it
+            KeepPrefixes: self._keep_prefixes,
             Ping: self._pong,
             Shutdown: self._shutdown,
         }
@@ -100,6 +104,7 @@ class WorkerLoop:
             books,
             slots_used=own.slots_used,
             kv_bytes=own.kv_bytes,
+            cache_bytes=own.cache_bytes,
             busy_seconds=own.busy_seconds if self._counts_busy else books.busy_seconds,
         )
 
@@ -224,6 +229,13 @@ class WorkerLoop:
             self._engine.cancel(command.job)
             self._jobs.pop(command.job)
         self._mailbox.forget(command.job)
+
+    def _ignore(self, command: UseCores) -> None:
+        pass
+
+    def _keep_prefixes(self, command: KeepPrefixes) -> None:
+        self._engine.keep_prefixes(command.max_bytes)
+        self._gauges_due = True
 
     def _pong(self, command: Ping) -> None:
         self._out.append(Pong(command.n, self.stats()))

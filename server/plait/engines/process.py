@@ -251,6 +251,7 @@ def _with_counters(gauges: Stats, *parts: Stats) -> Stats:
     return Stats(
         slots_used=gauges.slots_used,
         kv_bytes=gauges.kv_bytes,
+        cache_bytes=gauges.cache_bytes,
         steps=sum(part.steps for part in parts),
         busy_seconds=sum(part.busy_seconds for part in parts),
         dead_seconds=sum(part.dead_seconds for part in parts),

@@ -31,6 +31,7 @@ class BinaryFlags(enum.IntFlag):
     NONE = 0
     LAST_OF_SENTENCE = 1
     DISCONTINUITY = 2
+    TRUNCATED = 4  # rows of texts that were cut
 
 
 class Undecodable(Exception):

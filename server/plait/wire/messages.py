@@ -151,6 +151,7 @@ class Welcome(Message, frozen=True, tag="welcome"):
     limits: Limits
     methods: dict[str, MethodInfo]
     capabilities: list[str] = msgspec.field()
+    app: str | None = None
 
 
 class Accepted(Message, frozen=True, tag="accepted"):

@@ -39,6 +39,9 @@ class ChatParams(msgspec.Struct, frozen=True, omit_defaults=True):
         list[Annotated[str, Meta(min_length=1, max_length=4096)]], Meta(max_length=16)
     ] = msgspec.field(default_factory=list)
     tools: Annotated[list[dict[str, Any]], Meta(max_length=128)] | None = None
+    tool_choice: str | dict[str, Any] = "auto"
+    parallel_tool_calls: bool = True
+    response_format: dict[str, Any] | None = None
     logprobs: Annotated[int, Meta(ge=0, le=20)] | bool = False
 
 

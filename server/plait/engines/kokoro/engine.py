@@ -282,6 +282,9 @@ class KokoroEngine:
     def idle(self) -> bool:
         return not self._events and self._computing is None and not self._turns.any_work
 
+    def keep_prefixes(self, max_bytes: int) -> None:
+        """Nothing is kept of jobs that are over."""
+
     def stats(self) -> Stats:
         held = sum(job.held_bytes for job in self._jobs.values())
         return Stats(slots_used=self._slots_used(), kv_bytes=held)

@@ -188,6 +188,9 @@ class LlamaCpp:
     def idle(self) -> bool:
         return not self._requests and not self._events
 
+    def keep_prefixes(self, max_bytes: int) -> None:
+        """What its slots keep lies in memory that is allocated anyway."""
+
     def stats(self) -> Stats:
         occupants = (self._jobs[job] for job in self._seats.occupants if job in self._jobs)
         held = sum(entry.held_tokens for entry in occupants)

@@ -193,6 +193,9 @@ class MlxChat:
         """Once nothing computes, one more step gives back the buffers kept for reuse."""
         return self._tidy and not self._busy
 
+    def keep_prefixes(self, max_bytes: int) -> None:
+        """Nothing is kept of jobs that are over."""
+
     def stats(self) -> Stats:
         paused = sum(job.row.kv_bytes for job in self._jobs.values())
         return Stats(slots_used=self._slots_used(), kv_bytes=self._batch.kv_bytes + paused)

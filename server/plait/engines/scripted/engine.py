@@ -203,6 +203,9 @@ class ScriptedEngine:
             job.runs or job.starves or job.release_at is not None for job in self._jobs.values()
         )
 
+    def keep_prefixes(self, max_bytes: int) -> None:
+        """Nothing is kept of jobs that are over."""
+
     def stats(self) -> Stats:
         held = sum(job.kv_tokens for job in self._jobs.values() if job.started)
         return Stats(slots_used=self._slots_used(), kv_bytes=held * self._kv_bytes_per_token)

@@ -278,6 +278,9 @@ class WhisperEngine:
         """Any process may say something, or die, at any time: also of a paused stream."""
         return not self._events and not any(job.started for job in self._jobs.values())
 
+    def keep_prefixes(self, max_bytes: int) -> None:
+        """Nothing is kept of jobs that are over."""
+
     def stats(self) -> Stats:
         started = sum(job.started for job in self._jobs.values())
         held_bytes = started * self._facts.stream_bytes
