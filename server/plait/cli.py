@@ -18,8 +18,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait import __version__
-from plait.config import Config, ConfigError, load_config
+from plait.config import Config, ConfigError
 from plait.config_checks import nearest
+from plait.config_sources import load_config
 from plait.exits import (
     EXIT_CODES,
     EXIT_FAILED,

@@ -7,15 +7,33 @@ from __future__ import annotations
 
 import sys
 from dataclasses import MISSING, Field
+from inspect import cleandoc
 from typing import Any
 
-from plait.config import SPECS, env_name
+import msgspec
+
+from plait.config import SPECS
+from plait.config_sources import env_name
+from plait.config_tables import AppTable, ModelTable
 
 EXAMPLE = (
     'chat_model = "hf:org/name/file.gguf"  # or "./model.gguf"',
     "slots = 2",
     "context_tokens = 8192",
     'allowed_origins = ["https://app.example"]',
+)
+
+TABLES_EXAMPLE = (
+    "[[models]]                     # beside the default ones; loaded when it is asked for",
+    'method = "chat"',
+    'model = "hf:org/name/file.gguf"',
+    "slots = 2",
+    "",
+    "[apps.notes]                   # `plait token create notes` prints its token, once",
+    'capabilities = ["chat", "embed"]',
+    "max_streams = 8",
+    "memory_budget_bytes = 2_000_000_000",
+    'origins = ["https://notes.example"]',
 )
 
 
@@ -28,8 +46,8 @@ def markdown() -> str:
         "",
         "Later wins: defaults, `plait.toml` (or `--config FILE`, `$PLAIT_CONFIG`), environment,"
         " command line.",
-        "The TOML file has one flat table of the keys below. Lists in the environment are separated"
-        " by commas.",
+        "The TOML file has the keys below, and tables for more models and for apps (further down)."
+        " Lists in the environment are separated by commas.",
         "An unknown key or a wrong type stops the start and names the nearest key.",
         "`plait.toml` is read from the directory in which `plait` is started, if it is there:",
         "",
@@ -47,6 +65,7 @@ def markdown() -> str:
         )
     lines += [
         "",
+        *_tables(),
         "Not settings, but read: `PLAIT_HOME` (where models are kept; default: the user's cache"
         " directory), `PLAIT_CONFIG` (the TOML file), `PLAIT_TOKEN` (one more token).",
         "",
@@ -54,13 +73,39 @@ def markdown() -> str:
     return "\n".join(lines)
 
 
+def _tables() -> list[str]:
+    """The part about `[[models]]` and `[apps.NAME]`; meanings are those of the structs."""
+    lines = ["## More models, and apps", "", "```toml", *TABLES_EXAMPLE, "```", ""]
+    for title, struct in (("[[models]]", ModelTable), ("[apps.NAME]", AppTable)):
+        lines += [f"### `{title}`", "", *cleandoc(struct.__doc__ or "").split("\n"), ""]
+        lines += ["| key | default |", "|---|---|"]
+        for field in msgspec.structs.fields(struct):
+            lines.append(f"| `{field.name}` | {_table_default(field)} |")
+        lines.append("")
+    return lines
+
+
+def _table_default(field: msgspec.structs.FieldInfo) -> str:
+    if field.required:
+        return "required"
+    if field.default == ():
+        return "none"
+    if isinstance(field.default, tuple):
+        return ", ".join(f"`{value}`" for value in field.default)
+    return f"`{_written(field.default)}`"
+
+
 def _default(spec: Field[Any]) -> str:
     if spec.default_factory is not MISSING:
         return str(spec.metadata["shown"])
     if spec.default == ():
         return "none"
-    shown = str(spec.default).lower() if isinstance(spec.default, bool) else spec.default
-    return f"`{shown}`"
+    return f"`{_written(spec.default)}`"
+
+
+def _written(value: object) -> str:
+    """As TOML has it."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
 
 
 def _bounds(spec: Field[Any]) -> str:

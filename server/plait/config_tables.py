@@ -31,10 +31,10 @@ T = TypeVar("T", bound=msgspec.Struct)
 
 
 class ModelTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One `[[models]]`: a model that is served beside the default one of its method.
-
-    `engine` "auto" takes the method's own setting. 0 takes the flat setting of that name, where
-    the method has one (`slots`: `speech_slots` and its like).
+    """A model that is served beside the default one of its method (`chat`, `transcribe`,
+    `synthesize`, `embed`). `engine` auto is the method's own; 0 is the flat setting of that name
+    (of other methods than chat: `speech_slots` and its like). With `preload` it is loaded at the
+    start, else for the first stream that asks for it.
     """
 
     method: MethodName
@@ -48,10 +48,11 @@ class ModelTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class AppTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One `[apps.NAME]`: who may do what, with how much.
-
-    `token_hashes` are `sha256:<hex>`; more come from `plait token create`. Empty `models` and
-    `origins` mean all that the server has; 0 means no bound but the server's own.
+    """Who may do what, with how much. `capabilities`: methods, `metrics`, `admin`. `models`: names
+    as in `welcome`; none means all. `origins`: pages that may connect with this app's tokens,
+    besides the server's own `allowed_origins`. `max_streams`, `opens_per_second` and
+    `memory_budget_bytes` (KV caches and stream buffers) hold over all its connections; 0: no bound
+    but the server's own. `token_hashes` are `sha256:<hex>`; `plait token create` keeps its own.
     """
 
     token_hashes: tuple[str, ...] = ()

@@ -20,7 +20,8 @@ from typing import Literal
 
 import psutil
 
-from plait.config import Config, ConfigError, load_config
+from plait.config import Config, ConfigError
+from plait.config_sources import load_config
 from plait.installation import (
     ENGINE_PACKAGES,
     best_speech_engine,

@@ -11,7 +11,8 @@ import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from plait.config import Config, load_config
+from plait.config import Config
+from plait.config_sources import load_config
 from plait.exits import EXIT_FAILED, EXIT_OK
 from plait.installation import best_speech_engine, program_name
 from plait.models import InstalledModel, ModelStore
