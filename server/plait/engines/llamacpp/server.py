@@ -10,7 +10,6 @@ from __future__ import annotations
 import secrets
 import tempfile
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -21,22 +20,14 @@ from plait.engines.base import LoadSpec, Report
 from plait.engines.llamacpp.wire import decode_chunk
 from plait.errors import ModelLoadFailed
 from plait.models.errors import StoreError
-from plait.models.gguf_file import GgufFile, read_gguf
+from plait.models.gguf_facts import ModelFacts
+from plait.models.gguf_file import read_gguf
 
 STEP_TARGET_SECONDS = 0.05
 MAX_CHUNK_TOKENS = 512
 CPU_CHUNK_TOKENS = 4
 MIN_CONTEXT_TOKENS = 64
 CONTEXT_STEP_TOKENS = 256  # llama.cpp's own granularity for the context of a slot
-F16_BYTES = 2
-
-
-@dataclass(frozen=True, slots=True)
-class ModelFacts:
-    """`context_tokens`: what the model was trained for. `kv_bytes_per_token`: one cell, f16."""
-
-    context_tokens: int
-    kv_bytes_per_token: int
 
 
 def read_facts(weights: str) -> ModelFacts:
@@ -45,24 +36,11 @@ def read_facts(weights: str) -> ModelFacts:
     if not weights or not path.is_file():
         raise ModelLoadFailed("The model's weights are missing; pull the model again.")
     try:
-        return _facts(read_gguf(path))
+        return ModelFacts.of(read_gguf(path))
     except (StoreError, TypeError, ValueError) as error:
         raise ModelLoadFailed(
             "The model's weights are no usable GGUF file; verify or pull the model again."
         ) from error
-
-
-def _facts(gguf: GgufFile) -> ModelFacts:
-    layers = int(gguf.hyperparameter("block_count"))
-    heads = gguf.hyperparameter("attention.head_count")
-    kv_heads = gguf.hyperparameter("attention.head_count_kv", heads)
-    per_layer = kv_heads if isinstance(kv_heads, list) else [kv_heads] * layers
-    most_heads = max(heads) if isinstance(heads, list) else heads
-    head_size = int(gguf.hyperparameter("embedding_length")) // int(most_heads)
-    key = int(gguf.hyperparameter("attention.key_length", head_size))
-    value = int(gguf.hyperparameter("attention.value_length", head_size))
-    cell_bytes = sum(per_layer) * (key + value) * F16_BYTES
-    return ModelFacts(int(gguf.hyperparameter("context_length")), cell_bytes)
 
 
 def slot_context_tokens(spec: LoadSpec, facts: ModelFacts) -> int:
