@@ -1,10 +1,11 @@
-"""Who a scheduler talks to: the streams that hold its tickets, and the engine's process."""
+"""Who a scheduler talks to: the streams that hold its tickets, the engine's process, and who wants
+to know which models compute."""
 
 from __future__ import annotations
 
 from typing import Protocol
 
-from plait.engines.base import Command, Item, Prepared, Released, Usage
+from plait.engines.base import Command, EngineInfo, Item, Prepared, Released, Usage
 from plait.errors import PlaitError
 from plait.wire.messages import FinishReason, Format, Phase
 
@@ -46,3 +47,21 @@ class StreamListener(Protocol):
 
     def on_lost(self, error: PlaitError) -> None:
         """The worker died: everything is free, nothing more will come."""
+
+
+class ActivityListener(Protocol):
+    """Hears which models have a worker and which of them compute. Called on the event loop, once
+    per change; must not block or raise.
+
+    A model is active while a stream holds one of its slots. `on_active` comes before the worker is
+    told to start, and again with the next stream after `on_worker_gone`, which implies `on_idle`.
+    """
+
+    def on_worker_ready(self, model: str, info: EngineInfo) -> None: ...
+
+    def on_worker_gone(self, model: str) -> None:
+        """It died or was unloaded; commands to it reach nobody until the next `on_worker_ready`."""
+
+    def on_active(self, model: str) -> None: ...
+
+    def on_idle(self, model: str) -> None: ...

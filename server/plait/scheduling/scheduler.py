@@ -37,6 +37,7 @@ from plait.engines.base import (
 )
 from plait.errors import ModelLoadFailed, PlaitError, QueueFull, ShuttingDown
 from plait.metrics import Metrics
+from plait.scheduling.activity import Activity
 from plait.scheduling.leases import Leases
 from plait.scheduling.line import Line
 from plait.scheduling.model_metrics import ModelMetrics
@@ -64,6 +65,7 @@ class Scheduler:
     ) -> None:
         self.model = model
         self._policy = policy
+        self.activity = Activity(model)
         self._metrics = ModelMetrics(metrics, model, method)
         self._clock = clock
         self._info: EngineInfo | None = None  # None while no worker is ready
@@ -182,6 +184,7 @@ class Scheduler:
         self._pump.open = True
         self._leases.set_capacity(info)
         self._metrics.ready(info)
+        self.activity.ready(info)
         self._pump.touch()
 
     def on_events(self, events: list[Event]) -> None:
@@ -197,6 +200,7 @@ class Scheduler:
         self._info = None
         self._pump.open = False
         self._metrics.lost()
+        self.activity.gone()
         failed_to_load = isinstance(error, ModelLoadFailed)
         if failed_to_load:
             self._load_error = error
@@ -254,6 +258,7 @@ class Scheduler:
         now = self._clock()
         self._line.grant(ticket)
         self._leases.take(ticket, now)
+        self.activity.follow(self._leases.slots_used)
         if ticket.state is TicketState.RESUMING:
             ticket.state = TicketState.RUNNING
             self.engine.send(Resume(ticket.job))
@@ -267,6 +272,7 @@ class Scheduler:
 
     def settled(self) -> None:
         self._metrics.leases(self._leases)
+        self.activity.follow(self._leases.slots_used)
 
     # --- leases --------------------------------------------------------------------------------
 
