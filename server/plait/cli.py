@@ -12,14 +12,12 @@ import os
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait import __version__
-from plait.config import Config, ConfigError
-from plait.config_checks import nearest
+from plait.config import ConfigError
 from plait.config_sources import load_config
 from plait.exits import (
     EXIT_CODES,
@@ -30,14 +28,11 @@ from plait.exits import (
     EXIT_PORT,
     EXIT_USAGE,
 )
-from plait.installation import best_speech_engine, engine_missing
 from plait.listening import PortUnavailable, bind, listen, playground_url
 from plait.terminal import fail, say
 
 if TYPE_CHECKING:
-    from plait.engines.base import LoadSpec
-    from plait.models import InstalledModel
-    from plait.models.forms import Engine
+    pass
 
 PULLABLE = ("llamacpp", "mlx", "kokoro-onnx", "kokoro-torch", "whisper")
 
@@ -134,6 +129,11 @@ def _add_serve(commands: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         choices=("auto", "whisper", "scripted", "off"),
         help="engine behind transcribe (default: auto, whisper where it can run)",
     )
+    serve.add_argument(
+        "--embed-engine",
+        choices=("auto", "onnx", "scripted", "off"),
+        help="engine behind embed (default: auto, onnx where it can run)",
+    )
     serve.add_argument("--no-open", action="store_true", help="do not open the browser")
     serve.set_defaults(run=_serve)
 
@@ -170,15 +170,17 @@ def _serve(parsed: argparse.Namespace) -> int:
             "chat_model": parsed.chat_model,
             "speech_engine": parsed.speech_engine,
             "transcribe_engine": parsed.transcribe_engine,
+            "embed_engine": parsed.embed_engine,
         },
     )
-    for engine in (config.chat_engine, config.transcribe_engine, config.speech_engine):
-        if missing := engine_missing(engine):
-            what = f"the engine {engine} cannot run here: {missing.reason}."
-            return fail(f"{what} Run: {missing.next_step}", EXIT_MODEL)
-    # Before the download: a taken port is said at once.
+    from plait import model_commands
+    from plait.provision import provide, unavailable_engine
+
+    if unavailable := unavailable_engine(config):  # before the download, as a taken port is said
+        return fail(unavailable, EXIT_MODEL)
     with bind(config.host, config.port) as listening:
-        specs = [_chat(config), *_transcribe(config), *_speech(config)]
+        provided = provide(config, model_commands.pull_model)
+        specs = [one.spec for one in provided]
         listen(listening, config.host, config.port)
         url = playground_url(config.host, listening.getsockname()[1])
         say(f"Plait serves {' and '.join(spec.model for spec in specs)} at {url}")
@@ -196,89 +198,6 @@ def _say_if_heard(text: str) -> None:
     """Who reads our stdout may have left long ago; a server does not end for that."""
     with suppress(OSError):
         say(text)
-
-
-def _chat(config: Config) -> LoadSpec:
-    """The chat model, fetched if it is missing."""
-    from plait import model_commands
-    from plait.specs import chat_spec
-
-    if config.chat_engine == "scripted":
-        return chat_spec(config, None)
-    model = model_commands.pull_model(config.chat_model, config.chat_engine)
-    if config.context_tokens > model.context_limit:
-        config = replace(config, context_tokens=model.context_limit)
-        say(f"{model.name} has a context of {model.context_limit} tokens; slots get that.")
-    return chat_spec(config, model)
-
-
-def _transcribe(config: Config) -> list[LoadSpec]:
-    """The transcription model, fetched if it is missing; none where transcription is off."""
-    from plait.specs import transcribe_spec
-
-    if config.transcribe_engine == "off":
-        return []
-    if config.transcribe_engine == "scripted":
-        return [transcribe_spec(config, None)]
-    optional = config.transcribe_engine == "auto"
-    model = _pull(config.transcribe_model, "whisper", "Transcription" if optional else None)
-    return [] if model is None else [transcribe_spec(config, model)]
-
-
-def _pull(name: str, engine: Engine, optional: str | None) -> InstalledModel | None:
-    """Fetch it. What is `optional` must not keep the rest from starting: None, and says why.
-
-    Raises StoreError where it is not.
-    """
-    from plait import model_commands
-    from plait.models.errors import StoreError
-
-    if optional is None:
-        return model_commands.pull_model(name, engine)
-    if missing := engine_missing(engine):
-        say(f"{optional} is off: {missing.reason}. To have it: {missing.next_step}")
-        return None
-    try:
-        return model_commands.pull_model(name, engine)
-    except StoreError as error:
-        say(f"{optional} is off: {error}")
-        return None
-
-
-def _speech(config: Config) -> list[LoadSpec]:
-    """The speech model, fetched if it is missing; none where speech is off."""
-    from plait.specs import speech_spec
-
-    if config.speech_engine == "off":
-        return []
-    if config.speech_engine == "scripted":
-        return [speech_spec(config, None)]
-    optional = config.speech_engine == "auto"
-    engine = best_speech_engine() if config.speech_engine == "auto" else config.speech_engine
-    model = _pull(config.speech_model, engine, "Speech" if optional else None)
-    if model is None:
-        return []
-    _check_voice(config, model)
-    return [speech_spec(replace(config, speech_engine=engine), model)]
-
-
-def _check_voice(config: Config, model: InstalledModel) -> None:
-    from plait.speech.languages import BY_LETTER, missing
-
-    if config.speech_voice not in model.voice_names:
-        hint = nearest(config.speech_voice, model.voice_names)
-        hint = hint or f" Use one of: {', '.join(model.voice_names)} (blends are for requests)."
-        raise ConfigError(
-            f"speech_voice: {model.name} has no voice {config.speech_voice!r}.{hint}",
-            key="speech_voice",
-        )
-    language = BY_LETTER.get(config.speech_voice[:1])
-    if language is not None and (needed := missing(language)):
-        raise ConfigError(
-            f"speech_voice: {config.speech_voice!r} speaks {language}, which cannot be pronounced"
-            f" here. Run pip install {needed}, or take another voice.",
-            key="speech_voice",
-        )
 
 
 def _models(function: str, parsed: argparse.Namespace) -> int:

@@ -74,6 +74,12 @@ def engine_of(config: Config, method: MethodName) -> str:
     return _automatic(method) if asked == "auto" else asked
 
 
+def default_model(config: Config, method: MethodName) -> str:
+    """As it is configured, also where the method is off."""
+    model: str = getattr(config, SETTINGS[method][1])
+    return model
+
+
 def _automatic(method: MethodName) -> str:
     return best_speech_engine() if method == "synthesize" else ENGINES[method][0]
 

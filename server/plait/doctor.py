@@ -22,9 +22,10 @@ import psutil
 
 from plait.config import Config, ConfigError
 from plait.config_sources import load_config
+from plait.config_tables import METHODS
+from plait.configured import engine_of, wanted_models
 from plait.installation import (
     ENGINE_PACKAGES,
-    best_speech_engine,
     engine_missing,
     is_importable,
     program_name,
@@ -122,16 +123,13 @@ def _machine() -> tuple[Finding, ...]:
 def _configuration(file: Path | None) -> tuple[Config, Finding]:
     try:
         config = load_config(file)
+        wanted = wanted_models(config)
     except ConfigError as error:
         step = "Correct the setting; docs/configuration.md lists them all."
         return Config(), Finding("configuration", "fail", str(error), step)
-    detail = f"{config.chat_model} on {config.chat_engine}, {config.slots} slots"
-    speech = _speech_engine(config)
-    detail += "; no speech" if speech == "off" else f"; {config.speech_model} on {speech}"
-    transcribe = _transcribe_engine(config)
-    model = config.transcribe_model
-    detail += "; no transcription" if transcribe == "off" else f"; {model} on {transcribe}"
-    return config, Finding("configuration", "ok", detail)
+    parts = [f"{w.model} on {w.engine}" for w in wanted]
+    parts += [f"no {method}" for method in METHODS if engine_of(config, method) == "off"]
+    return config, Finding("configuration", "ok", "; ".join(parts))
 
 
 def _engine(name: str, config: Config) -> Finding:
@@ -140,21 +138,13 @@ def _engine(name: str, config: Config) -> Finding:
     if missing is None:
         versions = [f"{dist} {metadata.version(dist)}" for _, dist in ENGINE_PACKAGES[name]]
         return Finding(subject, "ok", ", ".join(versions))
-    if name in (config.chat_engine, config.transcribe_engine, config.speech_engine):
+    users = [wanted for wanted in wanted_models(config) if wanted.engine == name]
+    if any(not wanted.optional for wanted in users):
         return Finding(subject, "fail", missing.reason, missing.next_step)
-    if name == _speech_engine(config):  # `auto` goes without it
-        return Finding(subject, "note", f"{missing.reason}: no speech", missing.next_step)
-    if name == _transcribe_engine(config):
-        return Finding(subject, "note", f"{missing.reason}: no transcription", missing.next_step)
+    if users:  # `auto` goes without it
+        reason = f"{missing.reason}: no {users[0].method}"
+        return Finding(subject, "note", reason, missing.next_step)
     return Finding(subject, "note", f"{missing.reason} (not needed)")
-
-
-def _speech_engine(config: Config) -> str:
-    return best_speech_engine() if config.speech_engine == "auto" else config.speech_engine
-
-
-def _transcribe_engine(config: Config) -> str:
-    return "whisper" if config.transcribe_engine == "auto" else config.transcribe_engine
 
 
 def _openblas(configured: str) -> tuple[Finding, ...]:
@@ -170,13 +160,9 @@ def _openblas(configured: str) -> tuple[Finding, ...]:
 
 def _models(store: ModelStore, config: Config) -> tuple[Finding, ...]:
     findings = [_verified(store, model.name) for model in store.installed()]
-    wanted = {
-        config.chat_model: config.chat_engine,
-        config.transcribe_model: _transcribe_engine(config),
-        config.speech_model: _speech_engine(config),
-    }
-    for model, engine in wanted.items():
-        if engine not in ("scripted", "off") and store.find(model) is None:
+    for wanted in wanted_models(config):
+        model = wanted.model
+        if wanted.engine != "scripted" and store.find(model) is None:
             step = f"{program_name()} models pull {model} (serve does it too)"
             findings.append(Finding(f"model {model}", "note", "not installed", step))
     return tuple(findings)

@@ -10,11 +10,14 @@ import argparse
 import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import cast
 
 from plait.config import Config
 from plait.config_sources import load_config
+from plait.config_tables import METHODS
+from plait.configured import ENGINES, default_model, engine_of, wanted_models
 from plait.exits import EXIT_FAILED, EXIT_OK
-from plait.installation import best_speech_engine, program_name
+from plait.installation import program_name
 from plait.models import InstalledModel, ModelStore
 from plait.models.catalogue import STARTERS, SUGGESTIONS
 from plait.models.errors import ModelDamaged, StoreError
@@ -105,28 +108,17 @@ def pull(parsed: argparse.Namespace) -> int:
 def _wanted(config: Config, name: str | None, engine: Engine | None) -> list[tuple[str, Engine]]:
     """The models to pull, each with its engine: the named one, else those configured for the
     engine's method, else all that the configuration needs."""
-    configured: dict[Method, tuple[str, Engine]] = {
-        "chat": (config.chat_model, "mlx" if config.chat_engine == "mlx" else "llamacpp"),
-        "synthesize": (config.speech_model, _speech_engine(config)),
-        "transcribe": (config.transcribe_model, "whisper"),
-    }
     if name is not None:
-        return [(name, engine or configured[_method_of(name, config)][1])]
+        return [(name, engine or _engine_for(_method_of(name, config), config))]
     if engine is not None:
-        return [(configured[METHOD_OF[engine]][0], engine)]
-    wanted = [configured["chat"]]
-    if config.transcribe_engine != "off":
-        wanted.append(configured["transcribe"])
-    if config.speech_engine != "off":
-        wanted.append(configured["synthesize"])
-    return wanted
+        return [(default_model(config, METHOD_OF[engine]), engine)]
+    return [(w.model, _engine_for(w.method, w.settings)) for w in wanted_models(config)]
 
 
-def _speech_engine(config: Config) -> Engine:
-    """`kokoro-onnx` also for a server that would use no model, as with chat."""
-    if config.speech_engine in ("kokoro-onnx", "kokoro-torch"):
-        return config.speech_engine
-    return best_speech_engine() if config.speech_engine == "auto" else "kokoro-onnx"
+def _engine_for(method: Method, config: Config) -> Engine:
+    """The configured one; also where the server would use no model, or none of that method."""
+    engine = engine_of(config, method)
+    return cast("Engine", ENGINES[method][0] if engine in ("scripted", "off") else engine)
 
 
 def _method_of(name: str, config: Config) -> Method:
@@ -134,9 +126,11 @@ def _method_of(name: str, config: Config) -> Method:
     not configured for something else."""
     if name in STARTERS:
         return STARTERS[name].method
-    if is_ggml(name) or name == config.transcribe_model:
+    if is_ggml(name):
         return "transcribe"
-    return "synthesize" if name == config.speech_model else "chat"
+    methods = {default_model(config, method): method for method in METHODS}
+    methods |= {table.model: table.method for table in config.models}
+    return methods.get(name, "chat")
 
 
 def verify(parsed: argparse.Namespace) -> int:

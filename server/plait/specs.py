@@ -8,12 +8,28 @@ from __future__ import annotations
 import os
 from typing import TYPE_CHECKING
 
+import msgspec
+
 from plait.config import Config
+from plait.configured import Wanted
 from plait.engines.base import LoadSpec
+from plait.footprint import footprint_bytes
 from plait.models.whisper.languages import languages_of
 
 if TYPE_CHECKING:
     from plait.models.store import InstalledModel
+
+
+def spec_for(wanted: Wanted, model: InstalledModel | None) -> LoadSpec:
+    """What the worker of a configured model loads; `model` is None for the scripted engine."""
+    build = {
+        "chat": chat_spec,
+        "transcribe": transcribe_spec,
+        "synthesize": speech_spec,
+        "embed": embed_spec,
+    }[wanted.method]
+    spec = build(wanted.settings, model)
+    return msgspec.structs.replace(spec, memory_bytes=footprint_bytes(spec))
 
 
 def chat_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
@@ -33,6 +49,7 @@ def chat_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
         weights=weights,
         tokenizer=tokenizer,
         threads=chat_threads(),
+        prefix_cache_bytes=config.prefix_cache_bytes,
     )
 
 
@@ -82,6 +99,21 @@ def transcribe_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
         weights=weights,
         threads=config.transcribe_cores or cores(),
         options=options,
+    )
+
+
+def embed_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
+    """What the embedding worker loads; `model` is None only for the scripted engine."""
+    path = None if model is None else model.form("onnx")
+    return LoadSpec(
+        engine="scripted" if model is None else "onnx",
+        method="embed",
+        model=model.name if model is not None else "scripted-embed",
+        slots=config.embed_slots,
+        context_tokens=0,
+        max_tokens=0,
+        weights="" if path is None else str(path),
+        threads=config.embed_threads or cores(),
     )
 
 
