@@ -7,6 +7,7 @@ test; nothing of Plait itself is replaced.
 from __future__ import annotations
 
 import asyncio
+import struct
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -36,7 +37,7 @@ from plait.engines.base import (
 from plait.errors import EngineCrashed, GenerationFailed
 from plait.scheduling.scheduler import Scheduler
 from plait.sessions.session import SocketClosed
-from plait.wire.codec import BinaryKind, decode_binary, encode_binary
+from plait.wire.codec import BinaryFlags, BinaryKind, decode_binary, encode_binary
 from plait.wire.messages import Format
 
 USAGE = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 0}
@@ -45,6 +46,8 @@ USAGE = {"prompt_tokens": 3, "cached_tokens": 0, "completion_tokens": 0}
 SPEECH_USAGE = {"characters": 5, "audio_ms": 100}
 SPEECH_FORMAT = Format("pcm_s16le", 24000, 1)
 LISTENING_USAGE = {"audio_ms": 1200}
+EMBED_USAGE = {"texts": 2, "tokens": 9}
+ROWS_FORMAT = Format("f32", dims=3)
 
 
 def speech_info(slots: int = 2) -> EngineInfo:
@@ -53,6 +56,10 @@ def speech_info(slots: int = 2) -> EngineInfo:
 
 def listening_info(slots: int = 2) -> EngineInfo:
     return EngineInfo("fake", "m", ["transcribe"], slots, 0, 0, 0, "freed")
+
+
+def embed_info(slots: int = 2) -> EngineInfo:
+    return EngineInfo("fake", "m", ["embed"], slots, 0, 0, 0, "freed", ROWS_FORMAT)
 
 
 def info(slots: int = 2, budget_bytes: int = 1000) -> EngineInfo:
@@ -130,6 +137,18 @@ class PlayedEngine:
         data = msgspec.json.encode({"segment": segment})
         self._emit(Item(job, data, units=100, revises=index + 1))
 
+    def rows(self, job: int, first: int, count: int = 1, *, cut: bool = False) -> None:
+        """One frame of `count` rows of three dimensions, of the texts from `first` on."""
+        data = struct.pack(f"<{3 * count}f", *range(3 * first, 3 * (first + count)))
+        flags = BinaryFlags.TRUNCATED if cut else BinaryFlags.NONE
+        self._emit(Item(job, data, count, BinaryKind.ROWS, flags, first))
+
+    def answer(self, job: int, index: int, *, cut: bool = False, **answer: Any) -> None:
+        """One JSON item: an `embedding`, or an `error`."""
+        data = {"index": index} | answer | ({"truncated": True} if cut else {})
+        flags = BinaryFlags.TRUNCATED if cut else BinaryFlags.NONE
+        self._emit(Item(job, msgspec.json.encode(data), flags=flags, aux=index))
+
     def consume(self, job: int, size_bytes: int) -> None:
         self._emit(Consumed(job, size_bytes))
 
@@ -142,6 +161,11 @@ class PlayedEngine:
         """All the text this job was fed, in order."""
         feeds = [c for c in self.sent if isinstance(c, Feed) and c.job == job]
         return "".join("".join(feed.texts or ()) for feed in feeds)
+
+    def fed_texts(self, job: int) -> list[str]:
+        """All the texts this job was fed, in order."""
+        feeds = [c for c in self.sent if isinstance(c, Feed) and c.job == job]
+        return [text for feed in feeds for text in feed.texts or ()]
 
     def fed_audio(self, job: int) -> bytes:
         """All the audio this job was fed, in order."""
@@ -224,6 +248,14 @@ class MemorySocket:
         """Open a transcription of 16 kHz mono PCM16; `params` are merged in."""
         params = {"sample_rate": 16_000} | fields.pop("params", {})
         self.say({"type": "open", "id": id, "method": "transcribe", "params": params} | fields)
+
+    def embed(self, id: int, texts: list[str] | None = None, **fields: Any) -> None:
+        """Open an embedding, of `texts` or of input to come; `params` are merged in."""
+        params = ({} if texts is None else {"texts": texts}) | fields.pop("params", {})
+        self.say({"type": "open", "id": id, "method": "embed", "params": params} | fields)
+
+    def feed_texts(self, id: int, *texts: str) -> None:
+        self.say({"type": "input", "id": id, "texts": list(texts)})
 
     def hear(self, id: int, audio: bytes, flags: int = 0) -> None:
         """Send it as one `audio_in` frame."""

@@ -118,6 +118,12 @@ class Metrics:
         self.wasted_audio_seconds_total = Counter(
             "plait_wasted_audio_seconds_total", "Audio computed after a cancel", model, registry=r
         )
+        self.texts_total = Counter(
+            "plait_texts_total", "Texts that were embedded", model, registry=r
+        )
+        self.wasted_texts_total = Counter(
+            "plait_wasted_texts_total", "Texts embedded after a cancel", model, registry=r
+        )
         self.engine_busy_seconds = Counter(
             "plait_engine_busy_seconds_total", "Seconds the engine stepped", model, registry=r
         )
@@ -149,6 +155,8 @@ class Metrics:
         """What came out of a model of `method`, and what of it nobody waited for any more."""
         if method in ("transcribe", "synthesize"):
             return self.audio_seconds_total, self.wasted_audio_seconds_total
+        if method == "embed":
+            return self.texts_total, self.wasted_texts_total
         return self.tokens_total, self.wasted_tokens_total
 
     def render(self) -> bytes:

@@ -11,14 +11,17 @@ from plait.metrics import Metrics
 from plait.scheduling.offer import Offer
 from plait.scheduling.routing import Models
 from plait.scheduling.scheduler import Scheduler, SchedulerPolicy
+from plait.sessions.caller import Caller
 from plait.sessions.session import Session, SessionPolicy
 from plait.sessions.stream import StreamPolicy
 from plait.wire.messages import Limits
 from tests.fakes import (
+    EMBED_USAGE,
     LISTENING_USAGE,
     SPEECH_USAGE,
     MemorySocket,
     PlayedEngine,
+    embed_info,
     info,
     listening_info,
     speech_info,
@@ -38,8 +41,8 @@ LIMITS = Limits(
 VOICES = ("af_heart", "bf_emma")
 LANGUAGES = ("en-us", "en-gb")
 HEARD_LANGUAGES = ("en", "de")
-INFOS = {"synthesize": speech_info, "transcribe": listening_info}
-USAGES = {"synthesize": SPEECH_USAGE, "transcribe": LISTENING_USAGE}
+INFOS = {"synthesize": speech_info, "transcribe": listening_info, "embed": embed_info}
+USAGES = {"synthesize": SPEECH_USAGE, "transcribe": LISTENING_USAGE, "embed": EMBED_USAGE}
 
 
 @dataclass
@@ -54,11 +57,15 @@ class Rig:
     method: str = "chat"
     sessions: list[Session] = field(default_factory=list)
 
-    async def connect(self) -> MemorySocket:
+    @property
+    def models(self) -> Models:
+        return Models({self.method: {"m": self._offer()}})
+
+    async def connect(self, caller: Caller | None = None) -> MemorySocket:
         socket = MemorySocket()
         name = f"s{len(self.sessions)}"
-        models = Models({self.method: {"m": self._offer()}})
-        session = Session(name, socket, models, self.metrics, self.policy)
+        caller = caller or Caller.anonymous(name, self.models)
+        session = Session(name, socket, caller, self.metrics, self.policy)
         self.sessions.append(session)
         self.tasks.create_task(session.run())
         await settle()
@@ -112,8 +119,8 @@ async def rig(
         built = Rig(scheduler, engine, metrics, shared, tasks, method)
         connect = built.connect
 
-        async def connect_and_remember() -> MemorySocket:
-            sockets.append(await connect())
+        async def connect_and_remember(caller: Caller | None = None) -> MemorySocket:
+            sockets.append(await connect(caller))
             return sockets[-1]
 
         built.connect = connect_and_remember  # type: ignore[method-assign]

@@ -108,6 +108,9 @@ def test_the_welcome_example_is_a_welcome() -> None:
         ("transcribe", "prompt", [None, "", "x" * 1024], ["x" * 1025, 5]),
         ("transcribe", "language", [None, "x" * 16], ["x" * 17, 5]),
         ("synthesize", "speed", [0.5, 2], [0.49, 2.01]),
+        ("embed", "texts", [None, [], ["", "a"]], [[None], ["a", 5], "a", {"0": "a"}]),
+        ("embed", "encoding", ["f32", "json"], [None, "base64", 32]),
+        ("embed", "truncate", [True, False], [None, 1, "yes"]),
     ],
 )
 def test_the_documented_bounds_are_the_codes(

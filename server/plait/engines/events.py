@@ -114,7 +114,8 @@ class Item(msgspec.Struct, tag="item", array_like=True):
 
     kind 0: `data` is the item's JSON `data` member, encoded (`{"content":"Hi"}`).
     Other kinds: a binary frame of that kind (PROTOCOL.md §4), `data` its payload: whole samples
-    of at most `wire.frames.MAX_AUDIO_FRAME_BYTES`, which the worker loop asserts.
+    of at most `wire.frames.MAX_AUDIO_FRAME_BYTES`, whole rows of at most `MAX_ROWS_BYTES`, which
+    the worker loop asserts.
     A synthesize job sends `{"mark": …}` (units 0) before the first audio of each sentence, always;
     the gateway keeps the times for `heard` and passes the item on where `marks` was asked for.
     `units` is what the item cost (tokens, audio milliseconds, texts) and feeds `wasted`.
@@ -131,7 +132,8 @@ class Item(msgspec.Struct, tag="item", array_like=True):
 
 
 class Consumed(msgspec.Struct, tag="consumed", array_like=True):
-    """The job took that much of its input (UTF-8 bytes of texts, payload of audio).
+    """The job took that much of its input: UTF-8 bytes of text, and 16 more for each of embed's
+    texts; payload of audio.
 
     Upload credit goes back to the client with it, so it is sent as the input is worked on, not as
     it arrives: what is fed and not consumed is bounded by the stream's `window_bytes`.

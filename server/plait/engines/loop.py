@@ -44,7 +44,7 @@ from plait.engines.base import (
 from plait.engines.loop_job import LoopJob, complain, dead_seconds, fault_of, usage_of_nothing
 from plait.engines.mailbox import Mailbox
 from plait.errors import Internal, PlaitError
-from plait.wire.frames import MAX_AUDIO_FRAME_BYTES, BinaryKind
+from plait.wire.frames import MAX_AUDIO_FRAME_BYTES, MAX_ROWS_BYTES, BinaryKind
 
 # Prepares tokenize: without a bound, a burst of opens would stall every running job.
 APPLY_SLICE_SECONDS = 0.02
@@ -284,6 +284,8 @@ class WorkerLoop:
     def _pass_on_item(self, item: Item) -> None:
         if item.kind == BinaryKind.AUDIO_OUT:
             assert len(item.data) <= MAX_AUDIO_FRAME_BYTES, "an audio frame too long"
+        elif item.kind == BinaryKind.ROWS:
+            assert len(item.data) <= MAX_ROWS_BYTES, "a frame of rows too long"
         job = self._jobs.get(item.job)
         if job is None:
             complain(f"the adapter yielded an item of the unknown job {item.job}")

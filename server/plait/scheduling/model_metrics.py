@@ -11,7 +11,8 @@ from plait.wire.messages import UNIT
 class ModelMetrics:
     """Binds the `model` label once, so that no label is looked up per token.
 
-    Units of chat are tokens; those of speech are milliseconds of audio, told in seconds.
+    Units of chat are tokens, of embeddings texts; those of speech are milliseconds of audio, told
+    in seconds.
     """
 
     def __init__(self, metrics: Metrics, model: str, method: str) -> None:

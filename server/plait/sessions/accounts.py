@@ -1,4 +1,4 @@
-"""What one stream has cost so far, in the words of its method: `usage`, `wasted`, `heard`.
+"""What one stream has cost so far, in its method's words: `usage`, `wasted`, `heard`, what was cut.
 
 While a stream runs its items are counted as they come out of the engine, and its audio as it goes
 in; the engine's own account replaces that at the end. Does NOT know credit, times or terminals.
@@ -6,9 +6,21 @@ in; the engine's own account replaces that at the end. Does NOT know credit, tim
 
 from __future__ import annotations
 
+import msgspec
+
 from plait.engines.base import Item, Prepared, Usage
 from plait.sessions.spoken import Spoken
-from plait.wire.messages import UNIT, Format, Params, SynthesizeParams, TranscribeParams
+from plait.wire.frames import BinaryFlags
+from plait.wire.messages import (
+    UNIT,
+    EmbedParams,
+    Format,
+    Params,
+    SynthesizeParams,
+    TranscribeParams,
+)
+
+MAX_TRUNCATED_LISTED = 1000
 
 EMPTY_USAGE: dict[str, Usage] = {
     "chat": {"prompt_tokens": 0, "cached_tokens": 0, "completion_tokens": 0},
@@ -25,8 +37,14 @@ class Account:
         self._method = method
         self.usage = dict(EMPTY_USAGE[method])
 
-    def begin(self, prepared: Prepared, format: Format | None) -> None:
-        """It holds a slot."""
+    @property
+    def truncated(self) -> list[int] | None:
+        """Indexes of texts that were cut, the first ones; None: none was, or no such thing."""
+        return None
+
+    def begin(self, prepared: Prepared, format: Format | None) -> Format | None:
+        """It holds a slot. The engine's format as this stream's client gets it."""
+        return format
 
     def take(self, item: Item) -> bool:
         """Count it. False where it is for us only and the client does not get it."""
@@ -48,8 +66,9 @@ class Account:
 
 
 class ChatAccount(Account):
-    def begin(self, prepared: Prepared, format: Format | None) -> None:
+    def begin(self, prepared: Prepared, format: Format | None) -> Format | None:
         self.usage["prompt_tokens"] = prepared.prompt_tokens
+        return format
 
     def take(self, item: Item) -> bool:
         self.usage["completion_tokens"] += item.units
@@ -76,10 +95,11 @@ class SpeechAccount(Account):
         self._spoken = Spoken()
         self._bytes_per_ms = 1.0
 
-    def begin(self, prepared: Prepared, format: Format | None) -> None:
+    def begin(self, prepared: Prepared, format: Format | None) -> Format:
         assert format is not None, "a speech engine says in which format it speaks"
         assert format.sample_rate is not None
         self._bytes_per_ms = 2 * format.sample_rate * (format.channels or 1) / 1000
+        return format
 
     def take(self, item: Item) -> bool:
         if item.kind:
@@ -93,6 +113,46 @@ class SpeechAccount(Account):
         return self._spoken.until(min(heard_ms, media_bytes / self._bytes_per_ms))
 
 
+class _Answer(msgspec.Struct):
+    """Of an embedding's JSON item only whether the text has no vector."""
+
+    error: msgspec.Raw = msgspec.Raw(b"")
+
+
+_answer = msgspec.json.Decoder(_Answer)
+
+
+class EmbedAccount(Account):
+    """Texts as they are answered; tokens are known to the engine alone, which tells them last."""
+
+    def __init__(self, method: str, *, rows: bool) -> None:
+        """`rows`: vectors come as binary frames, and a JSON item is a text without one."""
+        super().__init__(method)
+        self._rows = rows
+        self._truncated: list[int] = []
+
+    @property
+    def truncated(self) -> list[int] | None:
+        return self._truncated or None
+
+    def begin(self, prepared: Prepared, format: Format | None) -> Format:
+        assert format is not None, "an embedding engine says how large its vectors are"
+        return format if self._rows else msgspec.structs.replace(format, encoding="json")
+
+    def take(self, item: Item) -> bool:
+        self.usage["texts"] += item.units
+        if item.flags & BinaryFlags.TRUNCATED:
+            self._count("truncated", item.units)
+            room = MAX_TRUNCATED_LISTED - len(self._truncated)
+            self._truncated += range(item.aux, item.aux + min(item.units, room))
+        if not item.kind and (self._rows or _answer.decode(item.data).error):
+            self._count("failed", item.units)
+        return True
+
+    def _count(self, what: str, texts: int) -> None:
+        self.usage[what] = self.usage.get(what, 0) + texts
+
+
 def account_for(method: str, params: Params) -> Account:
     if method == "chat":
         return ChatAccount(method)
@@ -100,4 +160,6 @@ def account_for(method: str, params: Params) -> Account:
         return SpeechAccount(method, marks=params.marks)
     if isinstance(params, TranscribeParams):
         return ListeningAccount(method, params.bytes_per_second)
+    if isinstance(params, EmbedParams):
+        return EmbedAccount(method, rows=params.encoding == "f32")
     return Account(method)

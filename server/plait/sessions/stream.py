@@ -125,6 +125,7 @@ class Stream:
         if request.deadline_ms is not None:
             left = self._times.opened + request.deadline_ms / 1000 - self._clock()
             self._timers.arm("deadline", left, lambda: self.cancel("deadline"))
+        del self._request  # it may hold a megabyte of texts, and is not asked again
 
     def receive_ack(self, seq: int, window: int | None) -> None:
         """An ack beyond what was sent is this stream's error."""
@@ -148,7 +149,8 @@ class Stream:
             if isinstance(event, AudioReceived):
                 self._upload.receive_audio(event.payload)
             else:
-                self._upload.receive_texts(event.texts or [event.text or ""])
+                texts = [event.text or ""] if event.texts is None else event.texts
+                self._upload.receive_texts(texts)
         except PlaitError as error:
             self.fail(error)
 
@@ -199,7 +201,7 @@ class Stream:
         self.machine.process(StreamInput.STARTED)
         self._timers.disarm("accepted")
         self._times.start()
-        self._account.begin(prepared, format)
+        format = self._account.begin(prepared, format)
         self._owner.on_stream_started(self)
         max_tokens = prepared.max_tokens if self.method == "chat" else None
         self._send(Started(self.id, model, max_tokens, format))

@@ -26,8 +26,10 @@ class Terminals:
         self._account = account
 
     def done(self, finish_reason: FinishReason) -> Done:
-        queue = self._queue
-        return Done(queue.id, queue.seq, finish_reason, self._account.usage, self._timing())
+        queue, account = self._queue, self._account
+        return Done(
+            queue.id, queue.seq, finish_reason, account.usage, self._timing(), account.truncated
+        )
 
     def cancelled(
         self,

@@ -12,10 +12,12 @@ from collections.abc import Callable
 
 from plait.engines.base import Feed, FinishInput
 from plait.sessions.timers import Timers
-from plait.wire.messages import Params, TranscribeParams
+from plait.wire.messages import EmbedParams, Params, TranscribeParams
 from plait.wire.window import InputCredit
 
 WINDOW_BYTES = 64 * 1024  # of text: over an hour of speech; of audio at least
+TEXTS_WINDOW_BYTES = 1024 * 1024  # a text as large as a frame fits, once what came before is done
+TEXT_OVERHEAD_BYTES = 16  # of each of `texts`: the empty ones take memory, too
 AUDIO_WINDOW_SECONDS = 10
 FEED_INTERVAL_SECONDS = 0.02
 
@@ -26,6 +28,8 @@ def window_bytes_for(params: Params) -> int:
     """How much a client may be ahead of the engine."""
     if isinstance(params, TranscribeParams):
         return max(WINDOW_BYTES, AUDIO_WINDOW_SECONDS * params.bytes_per_second)
+    if isinstance(params, EmbedParams):
+        return TEXTS_WINDOW_BYTES
     return WINDOW_BYTES
 
 
@@ -64,8 +68,10 @@ class Upload:
     def receive_texts(self, texts: list[str]) -> None:
         """Raises InputOverflow, taking nothing, beyond the credit."""
         size_bytes = sum(len(text.encode()) for text in texts)
+        if not self._one_text:
+            size_bytes += TEXT_OVERHEAD_BYTES * len(texts)
         self._credit.receive(size_bytes)
-        if size_bytes or not self._one_text:  # a piece of nothing is nothing
+        if size_bytes:  # a piece of nothing is nothing, and no texts are none
             self._texts += texts
             self._feed_soon()
 

@@ -19,6 +19,7 @@ HEADER = struct.Struct("<BBHIII")
 HEADER_BYTES = HEADER.size
 MAX_SERVER_FRAME_BYTES = 64 * 1024
 MAX_AUDIO_FRAME_BYTES = 16 * 1024
+MAX_ROWS_BYTES = MAX_SERVER_FRAME_BYTES - HEADER_BYTES  # of a frame's payload
 
 
 class BinaryKind(enum.IntEnum):
