@@ -17,8 +17,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from plait import __version__
-from plait.config import ConfigError
-from plait.config_sources import load_config
+from plait.config_checks import ConfigError
 from plait.exits import (
     EXIT_CODES,
     EXIT_FAILED,
@@ -161,6 +160,10 @@ def _add_models(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
 
 
 def _serve(parsed: argparse.Namespace) -> int:
+    from plait import model_commands
+    from plait.config_sources import load_config
+    from plait.provision import provide, unavailable_engine
+
     config = load_config(
         parsed.config,
         arguments={
@@ -173,9 +176,6 @@ def _serve(parsed: argparse.Namespace) -> int:
             "embed_engine": parsed.embed_engine,
         },
     )
-    from plait import model_commands
-    from plait.provision import provide, unavailable_engine
-
     if unavailable := unavailable_engine(config):  # before the download, as a taken port is said
         return fail(unavailable, EXIT_MODEL)
     with bind(config.host, config.port) as listening:
