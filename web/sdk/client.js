@@ -4,10 +4,11 @@
  */
 
 /** @import { Runtime } from "./internal.d.ts" */
-/** @import { ConnectOptions, Llm, ModelInfo, Plait, Transcribe, Tts, Welcome, WebSocketClass } from "./types.d.ts" */
+/** @import { ConnectOptions, Embed, EmbeddingStream, EmbedParams, Llm, ModelInfo, Plait, StreamOptions, Transcribe, Tts, Welcome, WebSocketClass } from "./types.d.ts" */
 
 import { chat, chatStream } from "./chat.js";
 import { Connection } from "./connection.js";
+import { embedStream, embedTexts } from "./embed.js";
 import { platform } from "./runtime.js";
 import { synthesize } from "./speech.js";
 import { transcribeFile, transcribeLive } from "./transcribe.js";
@@ -57,6 +58,10 @@ export function connectWith(runtime, url, options = {}) {
       live: (request) => transcribeLive(connection, request, runtime),
       file: (request) => transcribeFile(connection, request, runtime),
     },
+    embed: embedOver(
+      (request) => embedStream(connection, request, runtime),
+      (request) => embedTexts(connection, request, runtime),
+    ),
     models: async () => listModels(await connection.opened()),
     on: (type, listener) => connection.on(type, listener),
     close: () => connection.close(),
@@ -88,6 +93,24 @@ export const transcribe = {
   live: (request) => useDefault().transcribe.live(request),
   file: async (request) => useDefault().transcribe.file(request),
 };
+
+export const embed = embedOver(
+  (request) => useDefault().embed.create({ ...request, stream: true }),
+  async (request) => useDefault().embed.create({ ...request, stream: false }),
+);
+
+/**
+ * One name for both ways to read, as others have it: `stream: true` decides.
+ *
+ * @param {(request: EmbedParams & StreamOptions) => EmbeddingStream} streamed
+ * @param {(request: EmbedParams & StreamOptions) => Promise<Float32Array[]>} whole
+ * @returns {Embed}
+ */
+function embedOver(streamed, whole) {
+  const create = (/** @type {EmbedParams & StreamOptions & { stream?: boolean }} */ request) =>
+    request.stream === true ? streamed(request) : whole(request);
+  return { create: /** @type {Embed["create"]} */ (create) };
+}
 
 /**
  * @param {string | URL | undefined} given

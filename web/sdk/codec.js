@@ -14,7 +14,7 @@ const VERSION = 1;
 
 /** Binary kinds by number. Unknown kinds are read and left to the receiver to ignore. */
 export const BINARY_KINDS = Object.freeze({ audioOut: 1, audioIn: 2, rows: 3 });
-export const BINARY_FLAGS = Object.freeze({ lastOfSentence: 1, discontinuity: 2 });
+export const BINARY_FLAGS = Object.freeze({ lastOfSentence: 1, discontinuity: 2, truncated: 4 });
 
 /** Fields of each client message, in wire spelling. */
 const CLIENT_FIELDS = Object.freeze({
@@ -178,7 +178,7 @@ export function snakeKeys(params) {
  * @param {unknown} value
  * @returns {unknown}
  */
-function camelKeys(value) {
+export function camelKeys(value) {
   if (Array.isArray(value)) return value.map(camelKeys);
   if (!isObject(value)) return value;
   return Object.fromEntries(Object.entries(value).map(([k, v]) => [toCamel(k), camelKeys(v)]));
@@ -206,7 +206,10 @@ function isCount(value, low, high) {
   return typeof value === "number" && Number.isInteger(value) && value >= low && value <= high;
 }
 
-/** @param {unknown} value */
-function isErrorBody(value) {
+/**
+ * @param {unknown} value
+ * @returns {value is Record<string, unknown> & { code: string, message: string }}
+ */
+export function isErrorBody(value) {
   return isObject(value) && typeof value.code === "string" && typeof value.message === "string";
 }

@@ -152,6 +152,10 @@ export class Connection {
     return this.#welcome?.limits.maxBinaryBytes ?? Number.POSITIVE_INFINITY;
   }
 
+  get maxTextBytes() {
+    return this.#welcome?.limits.maxTextBytes ?? Number.POSITIVE_INFINITY;
+  }
+
   // Waiting and admitting.
 
   /** @param {Waiter} waiter */
@@ -174,7 +178,7 @@ export class Connection {
   #admit(waiter) {
     const text = waiter.admit();
     if (text === null || !("id" in waiter)) return;
-    const limit = this.#welcome?.limits.maxTextBytes ?? Number.POSITIVE_INFINITY;
+    const limit = this.maxTextBytes;
     // A longer frame would close the socket (1009) and end every other stream with it.
     const bytes = utf8Length(text, limit);
     if (bytes > limit) {

@@ -48,6 +48,8 @@ export class PlaitError extends Error {
     this.data = details.data ?? {};
     /** What had arrived before the failure: items for collect(), text for chat(). @type {unknown} */
     this.partial = undefined;
+    /** Of embed.create(): by text, null where there is none. @type {(Float32Array | null)[] | undefined} */
+    this.embeddings = undefined;
   }
 
   /**

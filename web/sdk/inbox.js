@@ -37,6 +37,18 @@ export class Inbox {
   }
 
   /**
+   * What one item of the wire holds. It counts as taken with its last value.
+   *
+   * @param {T[]} values at least one
+   * @param {number} seq
+   */
+  putAll(values, seq) {
+    for (const [index, value] of values.entries()) {
+      this.put(value, index === values.length - 1 ? seq : 0);
+    }
+  }
+
+  /**
    * An item that is nothing to the consumer by itself: it counts as taken with what came before it.
    *
    * @param {number} seq

@@ -3,7 +3,7 @@
  */
 
 export { preparePlayback } from "./audio-context.js";
-export { connect, llm, transcribe, tts } from "./client.js";
+export { connect, embed, llm, transcribe, tts } from "./client.js";
 export {
   CapabilityDeniedError,
   InvalidRequestError,

@@ -103,11 +103,12 @@ export interface BinaryFrame {
 
 /**
  * What a method makes of its items. `undefined`: not an item this method has; `null`: one that says something
- * about those to come and is nothing by itself. `binary` throws CodecError for a payload that cannot be read.
+ * about those to come and is nothing by itself. `binary`: what the frame holds, at least one value. `binary` and `end`
+ * throw CodecError for what breaks the protocol.
  */
 export interface Decoder<T> {
   item(data: any, seq: number): T | null | undefined;
-  binary?(frame: BinaryFrame): T | undefined;
+  binary?(frame: BinaryFrame): T[] | undefined;
   /** The value that closes the iteration, or undefined for none. */
   end(done: Extract<Terminal, { type: "done" }>): T | undefined;
 }
@@ -158,6 +159,8 @@ export interface Transport {
   readonly bufferedBytes: number;
   /** Of the server now connected: the largest binary frame it reads. */
   readonly maxBinaryBytes: number;
+  /** Of the server now connected: the largest text frame it reads. */
+  readonly maxTextBytes: number;
 }
 
 /** What an upload cuts its messages from. */

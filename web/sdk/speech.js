@@ -248,7 +248,7 @@ class SpeechLife {
   binary(frame) {
     const chunk = this.#items.binary(frame);
     if (chunk) this.#noteUnheard(frame.header.seq);
-    return chunk;
+    return chunk && [chunk];
   }
 
   end() {

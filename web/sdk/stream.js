@@ -214,9 +214,9 @@ export class Stream {
   receiveBinary(frame) {
     const { seq } = frame.header;
     if (this.#left || !this.#counts(seq)) return;
-    const value = this.#read(() => this.#decoder.binary?.(frame));
+    const values = this.#read(() => this.#decoder.binary?.(frame));
     // Of a kind this method does not know: ignored (§8), and acked with the next item that is taken.
-    if (value !== undefined) this.#inbox.put(value, seq);
+    if (values !== undefined) this.#inbox.putAll(values, seq);
   }
 
   /**
@@ -292,7 +292,8 @@ export class Stream {
       this.#breakOff(protocolError(text), message);
       return;
     }
-    const last = this.#decoder.end(message);
+    const last = this.#read(() => this.#decoder.end(message));
+    if (this.#end) return;
     if (last !== undefined) this.#inbox.put(last, 0);
     this.#inbox.finish();
     const { finishReason } = message;

@@ -430,6 +430,45 @@ export interface Transcribe {
   file(request: FileParams & StreamOptions): Promise<Transcript>;
 }
 
+/** Parameters of embedding; snake_case spellings and parameters newer than this file pass through as well. */
+export interface EmbedParams {
+  /**
+   * Any number of them, all at once or as they come. They are read no faster than the server takes them, so a
+   * generator over a large file needs no memory for all of it.
+   */
+  texts: readonly string[] | AsyncIterable<string> | Iterable<string> | ReadableStream<string>;
+  model?: string;
+  /** To unit length. Default true. */
+  normalize?: boolean;
+  /** Cut texts that are too long. Default: each is answered with an error, `input_too_long`. */
+  truncate?: boolean;
+  [param: string]: unknown;
+}
+
+/** The answer to one text: its vector, or why there is none, which ends nothing else. */
+export type Embedding =
+  | {
+      index: number;
+      /** A view of the frame it came in, with its neighbours: slice() what you keep for long when you keep few. */
+      embedding: Float32Array;
+      /** The text was cut. */
+      truncated?: boolean;
+      error?: undefined;
+    }
+  | { index: number; error: PlaitError; embedding?: undefined; truncated?: undefined };
+
+export interface EmbeddingStream extends Stream<Embedding> {
+  /** Texts whose answers have arrived, of how many; null: the source has not come to its end. */
+  readonly progress: { done: number; total: number | null };
+}
+
+export interface Embed {
+  /** One answer for every text, in order, as they are computed. */
+  create(request: EmbedParams & StreamOptions & { stream: true }): EmbeddingStream;
+  /** All vectors; rejects with the error of the first text that has none, with the others' in `error.embeddings`. */
+  create(request: EmbedParams & StreamOptions & { stream?: false }): Promise<Float32Array[]>;
+}
+
 export type ConnectionState = "idle" | "connecting" | "open" | "reconnecting" | "closed";
 
 export interface StateEvent {
@@ -481,7 +520,10 @@ export interface Welcome {
   limits: Limits;
   /** By method: chat, transcribe, synthesize, embed; only what this server offers. */
   methods: Record<string, MethodInfo>;
+  /** What this connection may do: methods by name, "metrics", "admin". */
   capabilities: string[];
+  /** Whose connection it is, where the server knows apps. */
+  app?: string;
 }
 
 export interface ModelInfo {
@@ -496,6 +538,7 @@ export interface Plait {
   readonly llm: Llm;
   readonly tts: Tts;
   readonly transcribe: Transcribe;
+  readonly embed: Embed;
   /** Connects when necessary. */
   models(): Promise<ModelInfo[]>;
   on<K extends keyof ConnectionEvents>(
@@ -517,6 +560,7 @@ export function connect(url?: string | URL, options?: ConnectOptions): Plait;
 export const llm: Llm;
 export const tts: Tts;
 export const transcribe: Transcribe;
+export const embed: Embed;
 
 /** What a voice's name says. */
 export function describeVoice(id: string): Voice;
@@ -549,6 +593,8 @@ export class PlaitError extends Error {
   data: Record<string, unknown>;
   /** What had arrived before the failure: items for collect(), text for chat(). */
   partial: unknown;
+  /** Of embed.create(): the vectors there are, by text; null where there is none. */
+  embeddings: (Float32Array | null)[] | undefined;
   /** Unlike instanceof, also true for errors of another copy of this package on the page. */
   static isInstance(value: unknown): value is PlaitError;
 }

@@ -7,6 +7,7 @@ import { createServer } from "node:http";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { WebSocket, WebSocketServer } from "ws";
+import { encodeBinary } from "../sdk/codec.js";
 import { connect } from "../sdk/index.js";
 import { drain, MESSAGES, WELCOME } from "./support/peer.js";
 
@@ -156,6 +157,54 @@ test("audio over a real socket: all of it, in order, and never beyond the credit
   assert.ok(Buffer.concat(heard).equals(Buffer.from(samples.buffer)));
   assert.equal(stream.sentMs, 25_000);
 });
+
+test("texts over a real socket: a vector for each, in order, and never beyond the credit", {
+  timeout: 20_000,
+}, async (t) => {
+  const CREDIT_BYTES = 20_000;
+  const COUNT = 20_000;
+  const DIMS = 8;
+  let bytes = 0;
+  let beyond = 0;
+  let seq = 0;
+  let answered = 0;
+  const answers = {
+    open: ({ id }, say) =>
+      say(
+        { type: "accepted", id, phase: "queued", window_bytes: CREDIT_BYTES },
+        { type: "started", id, format: { encoding: "f32", dims: DIMS } },
+      ),
+    input: ({ id, texts }, say, socket) => {
+      const acked = bytes;
+      for (const text of texts) bytes += Buffer.byteLength(text) + 16;
+      beyond = Math.max(beyond, bytes - acked - CREDIT_BYTES);
+      const rows = Float32Array.from({ length: texts.length * DIMS }, (_, i) => answered + i);
+      seq += 1;
+      socket.send(rowsFrame(id, seq, answered, rows));
+      answered += texts.length;
+      say({ type: "input_ack", id, bytes, window_bytes: CREDIT_BYTES });
+    },
+    end: ({ id }, say) => say({ type: "done", id, seq, finish_reason: "stop" }),
+  };
+  const { url } = await scriptedServer(t, answers);
+  function* texts() {
+    for (let i = 0; i < COUNT; i++) yield `text ${i}`;
+  }
+  const { embed } = clientOf(t, url);
+  let next = 0;
+  for await (const { index, embedding } of embed.create({ texts: texts(), stream: true })) {
+    assert.deepEqual([index, embedding.length], [next, DIMS]);
+    next += 1;
+  }
+  assert.equal(next, COUNT);
+  assert.ok(beyond <= 0);
+});
+
+/** @returns a frame of float32 rows, as the server sends them */
+function rowsFrame(id, seq, aux, rows) {
+  const payload = new Uint8Array(rows.buffer);
+  return encodeBinary({ kind: 3, flags: 0, id, seq, aux }, payload);
+}
 
 test("a socket that nobody reads is not filled: the source waits", {
   timeout: 20_000,

@@ -141,6 +141,39 @@ class FakeSocket {
     );
   }
 
+  /** Accepts an embedding, with room for so many texts' bytes, and starts it with vectors of two numbers. */
+  beginEmbedding(id, windowBytes = 1_048_576) {
+    this.say(
+      { type: "accepted", id, phase: "preparing", position: 0, window_bytes: windowBytes },
+      { type: "started", id, model: "minilm", format: { encoding: "f32", dims: 2 } },
+    );
+  }
+
+  /** Vectors as the server frames them; `aux` goes on from the text before. */
+  rows(id, rows, flags = 0) {
+    const payload = new Uint8Array(Float32Array.from(rows.flat()).buffer);
+    const header = {
+      kind: 3,
+      flags,
+      id,
+      seq: this.#nextSeq(id),
+      aux: this.#answer(id, rows.length),
+    };
+    this.sayBytes(encodeBinary(header, payload));
+  }
+
+  /** One answer as JSON: a vector, or an error. */
+  answer(id, data) {
+    const index = this.#answer(id, 1);
+    this.say({ type: "item", id, seq: this.#nextSeq(id), data: { index, ...data } });
+  }
+
+  #answer(id, count) {
+    const index = this.answers?.[id] ?? 0;
+    this.answers = { ...this.answers, [id]: index + count };
+    return index;
+  }
+
   #nextSeq(id) {
     const seq = (this.seqs?.[id] ?? 0) + 1;
     this.seqs = { ...this.seqs, [id]: seq };
