@@ -23,6 +23,9 @@ from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 
 from plait import logs
+from plait.access.access import Access
+from plait.access.apps import Apps
+from plait.access.keyring import Grant
 from plait.config import Config
 from plait.descriptors import AcceptTrouble, allow_connections
 from plait.engines.base import LoadSpec
@@ -74,6 +77,8 @@ class Gateway:
             self._schedulers[spec.model] = scheduler
             offers.setdefault(spec.method, {})[spec.model] = offer_of(config, spec, scheduler)
         self.models = Models(offers)
+        self.access = Access.of(config)
+        self.apps = Apps(config.apps, self.models)
         self._session_policy = SessionPolicy(
             limits_of(config), StreamPolicy(max_outbox_bytes=config.max_outbox_bytes)
         )
@@ -85,8 +90,10 @@ class Gateway:
             for engine in self._engines.values():
                 tasks.create_task(engine.run())
             monitor = tasks.create_task(self._watch_loop())
+            tokens = tasks.create_task(self.access.watch())
             yield
             monitor.cancel()
+            tokens.cancel()
             for engine in self._engines.values():
                 await engine.close(ENGINE_CLOSE_SECONDS)
 
@@ -98,14 +105,16 @@ class Gateway:
             return f"All {self._config.max_connections} connections are taken; try again later.\n"
         return None
 
-    async def run_session(self, socket: AsgiSocket) -> None:
+    async def run_session(self, socket: AsgiSocket, grant: Grant) -> None:
         # The random part keeps names from colliding over restarts in one log.
         name = f"{next(self._names)}-{secrets.token_hex(3)}"
-        session = Session(name, socket, self.models, self.metrics, self._session_policy)
+        caller = self.apps.caller(grant.app, name)
+        session = Session(name, socket, caller, self.metrics, self._session_policy)
         self._sessions.add(session)
         self._sessions_gone.clear()
         try:
-            await session.run()
+            with self.access.holding(grant, session.revoke):
+                await session.run()
         finally:
             self._sessions.discard(session)
             if not self._sessions:
@@ -250,7 +259,11 @@ async def _serve(
     gateway = Gateway(config, specs)
     port = listening.getsockname()[1]
     perimeter = Perimeter.build(
-        config.host, port, config.allowed_hosts, config.allowed_origins, config.tokens
+        config.host,
+        port,
+        config.allowed_hosts,
+        config.allowed_origins,
+        {name: app.origins for name, app in config.apps.items()},
     )
     server = PlaitServer(
         uvicorn.Config(

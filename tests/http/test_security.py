@@ -3,15 +3,23 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Sequence
 
 import pytest
 
 from plait.http.security import Perimeter, bearer, subprotocol_token
 
+NOTES = "https://notes.example"
 
-def perimeter(host: str = "127.0.0.1", **fields: list[str]) -> Perimeter:
-    hosts, origins = fields.get("hosts", []), fields.get("origins", [])
-    return Perimeter.build(host, 8760, hosts, origins, fields.get("tokens", []))
+
+def perimeter(
+    host: str = "127.0.0.1",
+    hosts: Sequence[str] = (),
+    origins: Sequence[str] = (),
+    **apps: list[str],
+) -> Perimeter:
+    """`apps`: their own origins."""
+    return Perimeter.build(host, 8760, hosts, origins, apps)
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost:8760", "[::1]:8760", "LOCALHOST:1"])
@@ -38,7 +46,7 @@ def test_binding_to_every_address_names_no_host() -> None:
 
 @pytest.mark.parametrize("origin", [None, "http://127.0.0.1:8760", "http://localhost:8760"])
 def test_programs_and_own_pages_may_connect(origin: str | None) -> None:
-    assert perimeter().origin_allowed(origin)
+    assert perimeter().origin_allowed(origin, "/v1/ws")
 
 
 @pytest.mark.parametrize(
@@ -53,15 +61,23 @@ def test_programs_and_own_pages_may_connect(origin: str | None) -> None:
     ],
 )
 def test_origins_must_match_scheme_host_and_port(origin: str) -> None:
-    assert not perimeter().origin_allowed(origin)
+    assert not perimeter().origin_allowed(origin, "/v1/ws")
 
 
-def test_without_tokens_nobody_needs_one_and_with_tokens_everybody_does() -> None:
-    assert perimeter().token_allowed(None)
-    guarded = perimeter(tokens=["secret", "other"])
-    assert guarded.token_allowed(b"other")
-    assert not guarded.token_allowed(b"secre")
-    assert not guarded.token_allowed(None)
+@pytest.mark.parametrize("path", ["/v1/ws", "/v1/ticket", "/v1/status", "/metrics"])
+def test_an_apps_origin_may_ask_only_where_its_token_is_asked_for(path: str) -> None:
+    assert perimeter(notes=[NOTES]).origin_allowed(NOTES, path)
+    assert not perimeter(notes=[NOTES]).origin_allowed(NOTES, "/healthz")
+
+
+def test_an_apps_origin_counts_for_that_apps_tokens_alone() -> None:
+    allowed = perimeter(origins=["https://all.example"], notes=[NOTES], other=[])
+    assert allowed.origin_counts(NOTES, "notes")
+    assert not allowed.origin_counts(NOTES, "other")
+    assert not allowed.origin_counts(NOTES, None)
+    assert not allowed.origin_counts("https://all.example", "notes")
+    assert allowed.origin_counts("https://all.example", "other")
+    assert allowed.origin_counts(None, "notes")
 
 
 def test_tokens_come_from_the_header_or_the_subprotocol() -> None:

@@ -37,6 +37,7 @@ class LiveServer:
         transcribe: str = "off",
         **settings: object,
     ) -> None:
+        settings.setdefault("embed_engine", "off")
         environment = {f"PLAIT_{name.upper()}": str(value) for name, value in settings.items()}
         kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "PLAIT_HOME", "LANG")}
         self._lines: list[str] = []

@@ -92,12 +92,20 @@ async def test_a_page_with_a_wrong_token_is_closed_4401(guarded: LiveServer) -> 
         assert ws.close_code == 4401
 
 
+async def test_a_secret_in_a_url_is_refused_wherever_it_is_sent(guarded: LiveServer) -> None:
+    offered = ["plait.v1", as_subprotocol(CANARY)]
+    with pytest.raises(InvalidStatus) as refused:
+        await connect(f"{guarded.ws_url}?token={CANARY}", subprotocols=offered)  # type: ignore[arg-type]
+    assert refused.value.response.status_code == 400
+    for path in ("/", "/metrics", "/static/sdk/index.js"):
+        assert guarded.get(f"{path}?a=1&access_token={CANARY}")[0] == 400
+
+
 async def test_secrets_in_urls_and_subprotocols_reach_no_log_and_no_metric(
     guarded: LiveServer,
 ) -> None:
     offered = ["plait.v1", as_subprotocol(CANARY)]
-    url = f"{guarded.ws_url}?token={CANARY}"
-    async with connect(url, subprotocols=offered, origin=guarded.url) as ws:  # type: ignore[arg-type]
+    async with connect(guarded.ws_url, subprotocols=offered, origin=guarded.url) as ws:  # type: ignore[arg-type]
         await ws.recv()
     await asyncio.to_thread(guarded.get, f"/?token={CANARY}")
     status, metrics = guarded.get("/metrics", Authorization=f"Bearer {CANARY}")

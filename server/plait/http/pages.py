@@ -18,7 +18,10 @@ from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 import plait
-from plait.http.security import Perimeter, bearer
+from plait.access.access import Access
+from plait.access.apps import Apps
+from plait.http.guard import Guard
+from plait.http.security import Perimeter
 from plait.scheduling.routing import Models
 
 SECURITY_HEADERS = [
@@ -59,6 +62,8 @@ class Gateway(Protocol):
     """What the pages show; `plait.app` provides it."""
 
     models: Models
+    access: Access
+    apps: Apps
 
     def readiness(self) -> dict[str, str]: ...
 
@@ -70,7 +75,7 @@ class Pages:
 
     def __init__(self, gateway: Gateway, perimeter: Perimeter) -> None:
         self._gateway = gateway
-        self._perimeter = perimeter
+        self._guard = Guard(gateway.access, gateway.apps, perimeter)
         self._web = web_directory()
         self._templates = jinja2.Environment(
             loader=jinja2.FileSystemLoader(self._web / "playground"),
@@ -85,6 +90,7 @@ class Pages:
             Route("/readyz", self._readyz),
             Route("/metrics", self._metrics),
             Route("/v1/ws", self._no_websocket),
+            Route("/v1/ticket", self._guard.give_ticket, methods=["POST"]),
             Mount("/static/playground", StaticFiles(directory=self._web / "playground")),
             Mount("/static/sdk", StaticFiles(directory=self._web / "sdk")),
         ]
@@ -95,7 +101,7 @@ class Pages:
             version=plait.__version__,
             methods=list(methods),
             models=methods["chat"].models if "chat" in methods else [],
-            token_required=self._perimeter.token_required,
+            token_required=self._gateway.access.token_required,
         )
         return HTMLResponse(page)
 
@@ -113,6 +119,6 @@ class Pages:
         return PlainTextResponse(text, status_code=426, headers={"upgrade": "websocket"})
 
     async def _metrics(self, request: Request) -> Response:
-        if not self._perimeter.token_allowed(bearer(request.headers.get("authorization"))):
-            return PlainTextResponse("Send Authorization: Bearer <token>.\n", status_code=401)
+        if (refusal := self._guard.refusal(request, "metrics")) is not None:
+            return refusal
         return Response(self._gateway.render_metrics(), media_type=CONTENT_TYPE_LATEST)

@@ -1,17 +1,20 @@
-"""What a request must show before anything is done for it: Host, Origin, and a token if asked for.
+"""What a request must show before anything is done for it: Host, Origin, and where its secrets are.
 
 Host guards against DNS rebinding and is checked on every route; the names come from configuration,
 never from the request. Origin, when present, must match exactly. Absent Origin means a program and
-is allowed. Tokens are compared in constant time, come in a header or a subprotocol, never in a URL.
+is allowed. An app's own origins pass on the routes that ask for a token, and there count for that
+app's tokens only. A token comes in a header or a subprotocol; in a URL it is refused, unread.
+Does NOT know: which tokens are good (see `access`).
 """
 
 from __future__ import annotations
 
 import base64
 import binascii
-import hmac
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Final
 
 from starlette.datastructures import Headers
 from starlette.responses import PlainTextResponse
@@ -21,15 +24,25 @@ LOOPBACK_NAMES = ("127.0.0.1", "localhost", "[::1]")
 SUBPROTOCOL = "plait.v1"
 TOKEN_PREFIX = "plait.token."
 WILDCARDS = ("", "0.0.0.0", "::", "*")
+# Routes that ask for a token, where an app's own origins may come.
+GUARDED: Final = ("/v1/ws", "/v1/ticket", "/v1/status", "/metrics")
+ORIGIN_REFUSED: Final = "This Origin may not use this server; add it to allowed_origins.\n"
+SECRET_IN_URL: Final = (
+    "A token in a URL ends up in logs: revoke it, and send the new one as Authorization: Bearer.\n"
+)
+SECRET_PARAMETER: Final = re.compile(
+    rb"(?:^|[&;])(?:(?:access_)?token|api_key|ticket|authorization)(?:[=&;]|$)", re.IGNORECASE
+)
 
 
 @dataclass(frozen=True, slots=True)
 class Perimeter:
-    """Who may ask. `hosts` are names without port; `origins` are scheme://host:port."""
+    """Who may ask. `hosts` are names without port; `origins` are scheme://host:port, `app_origins`
+    those of the apps that have their own."""
 
     hosts: frozenset[str]
     origins: frozenset[str]
-    tokens: tuple[bytes, ...]
+    app_origins: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
     @classmethod
     def build(
@@ -38,7 +51,7 @@ class Perimeter:
         port: int,
         allowed_hosts: Iterable[str],
         allowed_origins: Iterable[str],
-        tokens: Iterable[str],
+        app_origins: Mapping[str, Iterable[str]],
     ) -> Perimeter:
         """The server's own names and origins plus what is configured."""
         own = {*LOOPBACK_NAMES, *allowed_hosts}
@@ -48,9 +61,8 @@ class Perimeter:
         origins = {f"http://{name}:{port}" for name in names}
         if port == 80:
             origins |= {f"http://{name}" for name in names}
-        return cls(
-            names, frozenset(origins | set(allowed_origins)), tuple(t.encode() for t in tokens)
-        )
+        own_origins = {app: frozenset(given) for app, given in app_origins.items() if given}
+        return cls(names, frozenset(origins | set(allowed_origins)), own_origins)
 
     def host_allowed(self, host: str | None) -> bool:
         if host is None:
@@ -58,19 +70,16 @@ class Perimeter:
         name, _, port = host.rpartition(":") if not host.endswith("]") else (host, "", "")
         return (name if port.isdigit() else host).lower() in self.hosts
 
-    def origin_allowed(self, origin: str | None) -> bool:
-        return origin is None or origin in self.origins
-
-    @property
-    def token_required(self) -> bool:
-        return bool(self.tokens)
-
-    def token_allowed(self, token: bytes | None) -> bool:
-        if not self.tokens:
+    def origin_allowed(self, origin: str | None, path: str) -> bool:
+        """Whether a page of that origin may ask at all; of an app's origin the token decides."""
+        if origin is None or origin in self.origins:
             return True
-        # Compare with all, so that timing does not tell which one came close.
-        matches = [hmac.compare_digest(token or b"", known) for known in self.tokens]
-        return any(matches)
+        return path in GUARDED and any(origin in own for own in self.app_origins.values())
+
+    def origin_counts(self, origin: str | None, app: str | None) -> bool:
+        """Whether a page of that origin may use that app's tokens: of its own origins, where it
+        has any, else of the server's."""
+        return origin is None or origin in self.app_origins.get(app or "", self.origins)
 
 
 def bearer(authorization: str | None) -> bytes | None:
@@ -109,18 +118,22 @@ class PerimeterMiddleware:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] in ("http", "websocket"):
-            refusal = self._refusal(Headers(scope=scope))
+            if SECRET_PARAMETER.search(scope["query_string"]):
+                await deny(scope, receive, send, 400, SECRET_IN_URL)
+                return
+            refusal = self._refusal(Headers(scope=scope), scope["path"])
             if refusal is not None:
                 await deny(scope, receive, send, 403, refusal)
                 return
         await self._app(scope, receive, send)
 
-    def _refusal(self, headers: Headers) -> str | None:
+    def _refusal(self, headers: Headers, path: str) -> str | None:
         hosts, origins = headers.getlist("host"), headers.getlist("origin")
         if len(hosts) != 1 or not self._perimeter.host_allowed(hosts[0]):
             return "This Host is not served here; add its name to allowed_hosts.\n"
-        if len(origins) > 1 or not self._perimeter.origin_allowed(next(iter(origins), None)):
-            return "This Origin may not use this server; add it to allowed_origins.\n"
+        origin = next(iter(origins), None)
+        if len(origins) > 1 or not self._perimeter.origin_allowed(origin, path):
+            return ORIGIN_REFUSED
         return None
 
 

@@ -1,7 +1,8 @@
 """`/v1/ws`: from handshake to session, and the socket a session talks to.
 
 Refusals that a program can see are HTTP statuses before accepting; a page cannot see those, so a
-wrong token from a page (it sends an Origin) is accepted and closed 4401.
+wrong token from a page (it sends an Origin) is accepted and closed 4401. Pages may show a ticket,
+which opens this one connection, instead of a token.
 """
 
 from __future__ import annotations
@@ -14,7 +15,16 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
-from plait.http.security import SUBPROTOCOL, Perimeter, bearer, deny, subprotocol_token
+from plait.access.access import Access
+from plait.access.keyring import Grant
+from plait.http.security import (
+    ORIGIN_REFUSED,
+    SUBPROTOCOL,
+    Perimeter,
+    bearer,
+    deny,
+    subprotocol_token,
+)
 from plait.sessions.session import SocketClosed
 from plait.wire.close import CloseCode
 
@@ -59,9 +69,11 @@ class AsgiSocket:
 class Gateway(Protocol):
     """Who runs sessions; `plait.app` provides it."""
 
+    access: Access
+
     def refusal(self) -> str | None: ...
 
-    async def run_session(self, socket: AsgiSocket) -> None: ...
+    async def run_session(self, socket: AsgiSocket, grant: Grant) -> None: ...
 
 
 class WebSocketEndpoint:
@@ -84,19 +96,22 @@ class WebSocketEndpoint:
         if refusal is not None:
             await deny(scope, receive, send, 503, refusal)
             return
-        token = bearer(headers.get("authorization")) or subprotocol_token(offered)
-        authorized = self._perimeter.token_allowed(token)
-        from_page = "origin" in headers
-        if not authorized and not from_page:
+        shown = bearer(headers.get("authorization")) or subprotocol_token(offered)
+        origin = headers.get("origin")
+        grant = self._gateway.access.admit(shown)
+        if grant is None and origin is None:
             await deny(scope, receive, send, 401, "Send Authorization: Bearer <token>.\n")
+            return
+        if grant is not None and not self._perimeter.origin_counts(origin, grant.app):
+            await deny(scope, receive, send, 403, ORIGIN_REFUSED)
             return
         await receive()  # websocket.connect
         await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
         socket = AsgiSocket(receive, send)
-        if not authorized:
+        if grant is None:
             await socket.close(CloseCode.UNAUTHORIZED, "a valid token is required")
             return
-        await self._gateway.run_session(socket)
+        await self._gateway.run_session(socket, grant)
 
 
 class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol):

@@ -14,11 +14,12 @@ log = structlog.get_logger("plait.session")
 
 
 class Reports:
-    """Of one session, by its name. Methods come from a fixed set: they are metric labels."""
+    """Of one session, by its name and its app's. Methods come from a fixed set: they are metric
+    labels."""
 
-    def __init__(self, session: str, metrics: Metrics) -> None:
+    def __init__(self, session: str, metrics: Metrics, app: str | None) -> None:
         self._metrics = metrics
-        self._log = log.bind(session=session)
+        self._log = log.bind(session=session) if app is None else log.bind(session=session, app=app)
 
     def session_opened(self) -> None:
         self._metrics.connections.inc()

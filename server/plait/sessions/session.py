@@ -15,10 +15,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
-from plait import __version__
 from plait.errors import PlaitError, ShuttingDown
 from plait.metrics import Metrics
-from plait.scheduling.routing import Models
+from plait.sessions.caller import Caller
 from plait.sessions.outbox import AUDIO, TEXT, VECTORS, Outbox, StreamQueue
 from plait.sessions.reports import Reports
 from plait.sessions.socket import Socket as Socket, SocketClosed as SocketClosed
@@ -47,7 +46,6 @@ from plait.wire.messages import (
     Limits,
     Pong,
     Rejected,
-    Welcome,
 )
 from plait.wire.window import Credit
 
@@ -67,13 +65,13 @@ class SessionPolicy:
 
 class Session:
     def __init__(
-        self, name: str, socket: Socket, models: Models, metrics: Metrics, policy: SessionPolicy
+        self, name: str, socket: Socket, caller: Caller, metrics: Metrics, policy: SessionPolicy
     ) -> None:
         self.name = name
         self.outbox = Outbox(self._wake_writer, self._overflowed)
         self._socket = socket
-        self._models = models
-        self._reports = Reports(name, metrics)
+        self._caller = caller
+        self._reports = Reports(name, metrics, caller.app)
         self._policy = policy
         self._clock = policy.clock
         self._connection = Connection(policy.limits)
@@ -86,7 +84,10 @@ class Session:
     async def run(self) -> None:
         """Serve the socket until either side ends it. Streams are told before this returns."""
         self._reports.session_opened()
-        self.outbox.send_control(encode_server(self._welcome()))
+        self._caller.account.connections += 1
+        self.outbox.send_control(
+            encode_server(self._caller.welcome(self.name, self._policy.limits))
+        )
         try:
             async with asyncio.TaskGroup() as tasks:
                 writer = tasks.create_task(self._write())
@@ -94,6 +95,7 @@ class Session:
                 self._tasks = (reader, writer)
         finally:
             self._cancel_all("disconnect")
+            self._caller.account.connections -= 1
             self._reports.session_closed()
 
     @property
@@ -118,6 +120,10 @@ class Session:
         """The grace is over: cancel what still runs, then close once the terminals are out."""
         self._cancel_all("shutdown")
         self._close_if_drained()
+
+    def revoke(self) -> None:
+        """What it was let in with counts no longer: cancel its streams and close."""
+        self._close(CloseCode.UNAUTHORIZED, "the token was revoked or has expired")
 
     def abandon(self) -> None:
         """The peer does not take its terminals: leave without it."""
@@ -229,18 +235,20 @@ class Session:
         try:
             if self._draining:
                 raise ShuttingDown("the server is shutting down: reconnect in a moment")
-            offer = self._models.resolve(event.method, event.params.model)
+            self._caller.account.admit(now)
+            offer = self._caller.models.resolve(event.method, event.params.model)
             request = replace(event, params=offer.complete(event.params))
             policy = self._policy.streams
             rank = RANK[event.method] + BATCH_RANKS * (event.priority == "batch")
             queue = StreamQueue(event.id, Credit(event.window), rank, policy.max_outbox_bytes)
             stream = Stream(request, queue, self, offer.scheduler, policy, self._clock, now)
-            stream.open(self.name)
+            stream.open(self._caller.owner)
         except PlaitError as error:
             self._connection.forget(event.id)
             self._reject(event.id, event.method, error)
             return
         self._streams[event.id] = stream
+        self._caller.account.stream_opened()
         self._reports.opened(event.id, event.method)
 
     def _reject(self, id: int, method: str, error: PlaitError) -> None:
@@ -250,6 +258,7 @@ class Session:
     # --- streams call back (StreamOwner) -------------------------------------------------------
 
     def on_stream_started(self, stream: Stream) -> None:
+        self._caller.account.stream_started()
         self._reports.started(stream.id, stream.method)
 
     def on_first_item(self, stream: Stream, seconds: float) -> None:
@@ -258,6 +267,7 @@ class Session:
     def on_stream_ended(self, stream: Stream, outcome: str, cancelled: Cancelled | None) -> None:
         del self._streams[stream.id]
         self._connection.forget(stream.id)
+        self._caller.account.stream_ended(started=stream.started)
         self._reports.ended(stream.id, stream.method, stream.started, outcome, cancelled)
         # After this tick, so that the terminal itself is in the outbox first.
         if self._draining:
@@ -280,14 +290,3 @@ class Session:
             self._closing = (code, reason)
             self._cancel_all("disconnect")
             self._wake_writer()
-
-    def _welcome(self) -> Welcome:
-        methods = self._models.describe()
-        return Welcome(
-            protocol="plait.v1",
-            session=self.name,
-            server=f"plait/{__version__}",
-            limits=self._policy.limits,
-            methods=methods,
-            capabilities=list(methods),
-        )
