@@ -78,6 +78,7 @@ def _parser(*, with_bench: bool) -> argparse.ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND")
     _add_serve(commands)
     _add_models(commands)
+    _add_tokens(commands)
     if with_bench:
         from plait.bench import cli as bench
 
@@ -156,6 +157,23 @@ def _add_models(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -
         action.set_defaults(run=partial(_models, function))
 
 
+def _add_tokens(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    tokens = commands.add_parser("token", help="make, list and revoke the tokens of apps")
+    tokens.set_defaults(run=partial(_help, tokens))
+    actions = tokens.add_subparsers(title="actions", metavar="ACTION")
+    create = actions.add_parser("create", help="make a token and print it, this once")
+    create.add_argument("app", metavar="APP", help="an app that plait.toml declares")
+    create.add_argument("--expires", metavar="TIME", help="like 30d or 12h (default: never)")
+    create.add_argument("--note", default="", help="what it is for, shown by `list`")
+    _add_config(create)
+    create.set_defaults(run=partial(_tokens, "create"))
+    listing = actions.add_parser("list", help="show all tokens, without their secrets")
+    listing.set_defaults(run=partial(_tokens, "list_tokens"))
+    revoke = actions.add_parser("revoke", help="end a token and its connections, at once")
+    revoke.add_argument("id", metavar="ID", help="as `list` shows it")
+    revoke.set_defaults(run=partial(_tokens, "revoke"))
+
+
 # --- the commands ----------------------------------------------------------------------------
 
 
@@ -204,6 +222,13 @@ def _models(function: str, parsed: argparse.Namespace) -> int:
     from plait import model_commands
 
     run: Callable[[argparse.Namespace], int] = getattr(model_commands, function)
+    return run(parsed)
+
+
+def _tokens(function: str, parsed: argparse.Namespace) -> int:
+    from plait import token_commands
+
+    run: Callable[[argparse.Namespace], int] = getattr(token_commands, function)
     return run(parsed)
 
 

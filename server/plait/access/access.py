@@ -117,32 +117,38 @@ class Access:
         """Follow the token file until cancelled. Without declared apps it says nothing."""
         if not self._declared:
             return
-        try:
-            self._file.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            changes = awatch(
-                self._file.directory,
-                watch_filter=_is_token_file,
-                debounce=SETTLE_MS,
-                recursive=False,
-            )
-            # After the watch has begun, which its first step does: nothing comes in between.
-            asyncio.get_running_loop().call_soon(self.reload)
-            async for _ in changes:
-                self.reload()
-        except OSError as error:
-            log.warning("tokens.unwatched", why=error.strerror, restart="to see changed tokens")
+        changed = asyncio.Event()
+        async with asyncio.TaskGroup() as tasks:
+            tasks.create_task(self._notice(changed))
+            while True:
+                await changed.wait()
+                changed.clear()
+                await self.reload()
 
-    def reload(self) -> None:
+    async def reload(self) -> None:
         """Read the file again and close what it no longer lets in. A file that cannot be read
         changes nothing: neither locks everybody out nor lets anybody back in."""
         try:
-            self._keyring = self._read_keyring()
+            self._keyring = await asyncio.to_thread(self._read_keyring)
         except TokenFileError as error:
             log.warning("tokens.unreadable", why=str(error), still="the tokens as they were before")
             return
         log.info("tokens.loaded")
         for connection in list(self._connections):
             self._check(connection)
+
+    async def _notice(self, changed: asyncio.Event) -> None:
+        directory = self._file.directory
+        try:
+            await asyncio.to_thread(self._file.make_directory)
+            # In the next turn, when the watch has begun: what came before it is seen then.
+            asyncio.get_running_loop().call_soon(changed.set)
+            async for _ in awatch(
+                directory, watch_filter=_is_token_file, debounce=SETTLE_MS, recursive=False
+            ):
+                changed.set()
+        except OSError as error:
+            log.warning("tokens.unwatched", why=error.strerror, restart="to see changed tokens")
 
     def _read_keyring(self) -> Keyring:
         records = self._file.read() if self._declared else ()
@@ -173,4 +179,4 @@ def _grant(record: TokenRecord) -> Grant:
 
 
 def _is_token_file(change: Change, path: str) -> bool:
-    return path.endswith(FILE_NAME)
+    return path.endswith("/" + FILE_NAME)

@@ -27,6 +27,7 @@ FILE_NAME: Final = "tokens.json"
 LOCK_NAME: Final = ".tokens.lock"
 MAX_TOKENS: Final = 1000  # each connection's token is compared with all of them
 MAX_FILE_BYTES: Final = 1 << 20
+MAX_NOTE_CHARACTERS: Final = 200
 VERSION: Final = 1
 
 Moment = Annotated[datetime, Meta(tz=True)]
@@ -40,7 +41,7 @@ class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
     hash: Annotated[str, Meta(pattern=f"^{TOKEN_HASH.pattern}$")]
     created: Moment
     expires: Moment | None = None
-    note: Annotated[str, Meta(max_length=200)] = ""
+    note: Annotated[str, Meta(max_length=MAX_NOTE_CHARACTERS)] = ""
 
     def expired(self, now: datetime) -> bool:
         return self.expires is not None and self.expires <= now
@@ -86,6 +87,10 @@ class TokenFile:
                 " tokens."
             ) from None
 
+    def make_directory(self) -> None:
+        """For its owner only, where it is new. Raises OSError."""
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+
     def add(self, record: TokenRecord) -> None:
         """Expired tokens are forgotten on the way. Raises TokenFileError when it is full."""
         with self._changing() as tokens:
@@ -110,12 +115,14 @@ class TokenFile:
     def _changing(self) -> Iterator[list[TokenRecord]]:
         """Its tokens, to change in place; written when the block ends well."""
         try:
-            self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.make_directory()
             with (self.directory / LOCK_NAME).open("ab") as lock:
                 fcntl.flock(lock, fcntl.LOCK_EX)
-                tokens = list(self.read())
+                before = self.read()
+                tokens = list(before)
                 yield tokens
-                self._write(_Contents(VERSION, tuple(tokens)))
+                if tuple(tokens) != before:
+                    self._write(_Contents(VERSION, tuple(tokens)))
         except OSError as error:
             raise TokenFileError(_unusable(self.path, "written", error)) from error
 
