@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
@@ -106,6 +107,18 @@ class Peer:
         id = (await self.receive_open()).id
         await self.send(Accepted(id, "queued", 0, window_bytes=window_bytes), Started(id, "m"))
         return id
+
+    async def start_embedding(self, window_bytes: int | None = None, encoding: str = "f32") -> int:
+        """Take an open, answer accepted and started as for vectors of two; returns its id."""
+        id = (await self.receive_open()).id
+        accepted = Accepted(id, "queued", 0, window_bytes=window_bytes)
+        await self.send(accepted, Started(id, "m", format=Format(encoding, dims=2)))
+        return id
+
+    async def send_rows(self, id: int, seq: int, first: int, *rows: float, flags: int = 0) -> None:
+        """A frame of rows (x, -x), of the texts from `first` on."""
+        data = b"".join(struct.pack("<2f", x, -x) for x in rows)
+        await self.socket.send(encode_binary(BinaryKind.ROWS, flags, id, seq, first, data))
 
     async def receive_audio(self, size_bytes: int) -> list[bytes]:
         """Payloads of the audio frames that hold so many bytes in all."""

@@ -13,6 +13,10 @@
                 show(segment.text, segment.is_final)
         said = (await client.transcribe.file("speech.wav")).text
 
+        async with client.embed(lines) as stream:
+            async for answer in stream:
+                keep(answer.index, answer.vector)
+
 What is spoken may still be being written: `client.synthesize(delta.content async for delta in
 stream)`.
 
@@ -21,6 +25,7 @@ Errors are `plait.errors` leaves, plus ConnectionLost and StreamCancelled.
 
 from plait.client.chat import ChatStream, Delta
 from plait.client.connection import Client
+from plait.client.embed import Embedding, EmbedStream
 from plait.client.errors import ConnectionLost, StreamCancelled
 from plait.client.opening import connect
 from plait.client.speech import AudioChunk, Mark, SpeechStream, Word
@@ -34,6 +39,8 @@ __all__ = [
     "Client",
     "ConnectionLost",
     "Delta",
+    "EmbedStream",
+    "Embedding",
     "Item",
     "Mark",
     "Segment",

@@ -16,12 +16,11 @@ from typing import TYPE_CHECKING, Any
 from websockets.asyncio.client import ClientConnection
 from websockets.exceptions import ConnectionClosed
 
-from plait.client.chat import ChatStream
 from plait.client.errors import ConnectionLost, lost_by
-from plait.client.speech import SpeechStream
+from plait.client.methods import Methods
 from plait.client.stream import IllegalServer, Stream
-from plait.client.transcribe import Transcribe
-from plait.client.upload import Upload, fits_frame, in_pieces
+from plait.client.texts_upload import TextsUpload
+from plait.client.upload import Upload
 from plait.errors import InvalidRequest, TooManyStreams
 from plait.wire.close import CloseCode, close_reason
 from plait.wire.codec import decode_binary, decode_server, encode_client, encode_params
@@ -55,7 +54,7 @@ MAX_OUTGOING_FRAMES = 8192
 MAX_UPLOAD_FRAMES = 64
 
 
-class Client:
+class Client(Methods):
     """An open connection; made by `connect`. Not for use from other threads or event loops."""
 
     def __init__(
@@ -79,60 +78,6 @@ class Client:
         """Streams without an ending yet."""
         return frozenset(self._streams)
 
-    def chat(
-        self,
-        messages: list[dict[str, Any]],
-        *,
-        model: str | None = None,
-        window: int = DEFAULT_WINDOW,
-        priority: Priority = "interactive",
-        deadline_ms: int | None = None,
-        **params: Any,
-    ) -> ChatStream:
-        """Open a chat; `params` as in PROTOCOL.md §3 (max_tokens, temperature, stop …).
-
-        Returns at once; refusals are raised by the stream. Raises InvalidRequest for what cannot
-        be sent, and ConnectionLost.
-        """
-        params["messages"] = messages
-        if model is not None:
-            params["model"] = model
-        return ChatStream(self._open("chat", params, None, window, priority, deadline_ms))
-
-    def synthesize(
-        self,
-        text: str | AsyncIterable[str],
-        *,
-        model: str | None = None,
-        voice: str | None = None,
-        speed: float | None = None,
-        language: str | None = None,
-        marks: bool = False,
-        window: int = DEFAULT_WINDOW,
-        priority: Priority = "interactive",
-        deadline_ms: int | None = None,
-    ) -> SpeechStream:
-        """Speak a text, or one that is still being written: what comes is spoken by clauses.
-
-        A text too long for one frame goes up as if it were being written. Returns at once; refusals
-        are raised by the stream. Raises InvalidRequest for what cannot be sent, and ConnectionLost.
-        The source of the text is closed when the stream ends.
-        """
-        given = {"model": model, "voice": voice, "speed": speed, "language": language}
-        params: dict[str, Any] = {k: v for k, v in given.items() if v is not None}
-        params |= {"marks": True} if marks else {}
-        if isinstance(text, str) and fits_frame(text, self.welcome.limits.max_text_bytes):
-            params["text"] = text
-            source = None
-        else:
-            source = in_pieces(text) if isinstance(text, str) else text
-        return SpeechStream(self._open("synthesize", params, source, window, priority, deadline_ms))
-
-    @property
-    def transcribe(self) -> Transcribe:
-        """`transcribe.live` for audio while it comes, `transcribe.file` for recordings."""
-        return Transcribe(self.open)
-
     def open(
         self,
         method: str,
@@ -146,18 +91,8 @@ class Client:
         """Open a stream of any method and see its items as they are on the wire.
 
         `source`: its input, texts or audio, where it is opened without; closed with the stream.
+        Returns at once. Raises InvalidRequest for what cannot be sent, and ConnectionLost.
         """
-        return self._open(method, params, source, window, priority, deadline_ms)
-
-    def _open(
-        self,
-        method: str,
-        params: dict[str, Any],
-        source: AsyncIterable[Piece] | None,
-        window: int,
-        priority: Priority,
-        deadline_ms: int | None,
-    ) -> Stream:
         if self._lost is not None:
             raise self._lost
         if not 0 <= window <= MAX_WINDOW:
@@ -172,11 +107,16 @@ class Client:
         stream = self._streams[id] = Stream(id, method, window, self._send)
         self._put(frame)
         if source is not None:
-            limit_bytes = self.welcome.limits.max_binary_bytes
-            stream.upload = Upload(id, self._send_when_room, limit_bytes)
+            stream.upload = self._upload(id, method)
             upload = self._tasks.create_task(stream.upload.run(source, stream.cancel_nowait))
             stream.when_ended(upload.cancel)
         return stream
+
+    def _upload(self, id: int, method: str) -> Upload:
+        limits = self.welcome.limits
+        if method == "embed":
+            return TextsUpload(id, self._send_when_room, limits.max_text_bytes)
+        return Upload(id, self._send_when_room, limits.max_binary_bytes)
 
     async def ping(self) -> float:
         """Seconds to the server and back, past everything sent before. Raises ConnectionLost."""

@@ -200,13 +200,13 @@ class Stream(Consumable):
         self.accepted = message
         self.accepted_at = self.accepted_at or self._clock()
         if self.upload is not None and message.window_bytes is not None:
-            self.upload.grant(message.window_bytes)
+            self.upload.grant(message.window_bytes, message.window_bytes)
 
     def receive_input_ack(self, message: InputAck) -> None:
         if self.upload is not None:
             if message.bytes > self.upload.sent_bytes:
                 raise IllegalServer(f"stream {self.id}: input was confirmed that was never sent")
-            self.upload.grant(message.bytes + message.window_bytes)
+            self.upload.grant(message.bytes + message.window_bytes, message.window_bytes)
 
     def receive_started(self, message: Started) -> None:
         self._process(StreamInput.STARTED)
