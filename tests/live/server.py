@@ -24,6 +24,7 @@ from prometheus_client.parser import text_string_to_metric_families
 SERVER = Path(__file__).parents[2] / "server"
 SPEAKERS = "scripted-speech|kokoro"
 LISTENERS = "scripted-transcribe|whisper"
+EMBEDDERS = "scripted-embed|minilm"
 START_SECONDS = 150.0  # a speech model on a machine that does much else
 
 
@@ -35,9 +36,9 @@ class LiveServer:
         engine: str = "scripted",
         speech: str = "off",
         transcribe: str = "off",
+        embed: str = "off",
         **settings: object,
     ) -> None:
-        settings.setdefault("embed_engine", "off")
         environment = {f"PLAIT_{name.upper()}": str(value) for name, value in settings.items()}
         kept = {k: v for k, v in os.environ.items() if k in ("PATH", "HOME", "PLAIT_HOME", "LANG")}
         self._lines: list[str] = []
@@ -49,6 +50,7 @@ class LiveServer:
                 *("--chat-engine", engine),
                 *("--speech-engine", speech),
                 *("--transcribe-engine", transcribe),
+                *("--embed-engine", embed),
             ],
             env={**kept, **environment, "PYTHONPATH": str(SERVER)},
             stdout=subprocess.PIPE,
@@ -59,11 +61,10 @@ class LiveServer:
         self._reader.start()
         try:
             self.port = int(self.wait_for_line(r"at http://[^ ]*:(\d+)")[1])
-            self.wait_for_line(rf"^(?!.*({SPEAKERS}|{LISTENERS})).*worker\.ready")
-            if speech != "off":
-                self.wait_for_line(rf"({SPEAKERS}).*worker\.ready")
-            if transcribe != "off":
-                self.wait_for_line(rf"({LISTENERS}).*worker\.ready")
+            self.wait_for_line(rf"^(?!.*({SPEAKERS}|{LISTENERS}|{EMBEDDERS})).*worker\.ready")
+            for asked, names in ((speech, SPEAKERS), (transcribe, LISTENERS), (embed, EMBEDDERS)):
+                if asked != "off":
+                    self.wait_for_line(rf"({names}).*worker\.ready")
         except BaseException:
             self.kill()  # or it would outlive the test that never got it
             raise
@@ -171,10 +172,14 @@ class LiveServer:
 
 @contextlib.contextmanager
 def live_server(
-    engine: str = "scripted", speech: str = "off", transcribe: str = "off", **settings: object
+    engine: str = "scripted",
+    speech: str = "off",
+    transcribe: str = "off",
+    embed: str = "off",
+    **settings: object,
 ) -> Iterator[LiveServer]:
     """Also checks, at the end, that the gateway itself never printed a traceback."""
-    server = LiveServer(engine, speech, transcribe, **settings)
+    server = LiveServer(engine, speech, transcribe, embed, **settings)
     try:
         yield server
         lines = [line for line in server.output.splitlines() if "worker.output" not in line]

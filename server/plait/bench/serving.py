@@ -70,7 +70,8 @@ async def own_server(engine: str, **settings: int | str) -> AsyncIterator[Server
 
     Raises BenchError when it does not come up.
     """
-    settings = {"speech_engine": "off", "transcribe_engine": "off", **settings}
+    off = {f"{method}_engine": "off" for method in ("speech", "transcribe", "embed")}
+    settings = {**off, **settings}
     kept = {name: value for name, value in os.environ.items() if not _is_setting(name)}
     environment = kept | {f"PLAIT_{name.upper()}": str(value) for name, value in settings.items()}
     process = await asyncio.create_subprocess_exec(
