@@ -47,7 +47,9 @@ class TokenRecord(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_
         return self.expires is not None and self.expires <= now
 
 
-class _Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class Contents(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """All of the file."""
+
     version: Annotated[int, Meta(ge=VERSION, le=VERSION)]
     tokens: Annotated[tuple[TokenRecord, ...], Meta(max_length=MAX_TOKENS)]
 
@@ -80,7 +82,7 @@ class TokenFile:
         except OSError as error:
             raise TokenFileError(_unusable(self.path, "read", error)) from error
         try:
-            return msgspec.json.decode(raw, type=_Contents).tokens
+            return msgspec.json.decode(raw, type=Contents).tokens
         except (msgspec.DecodeError, UnicodeDecodeError) as error:
             raise TokenFileError(
                 f"{self.path} is damaged: {error}. Restore it, or delete it, which revokes all its"
@@ -122,11 +124,12 @@ class TokenFile:
                 tokens = list(before)
                 yield tokens
                 if tuple(tokens) != before:
-                    self._write(_Contents(VERSION, tuple(tokens)))
+                    self.write(Contents(VERSION, tuple(tokens)))
         except OSError as error:
             raise TokenFileError(_unusable(self.path, "written", error)) from error
 
-    def _write(self, contents: _Contents) -> None:
+    def write(self, contents: Contents) -> None:
+        """Replace it as a whole. Raises OSError."""
         encoded = msgspec.json.format(msgspec.json.encode(contents))
         # mkstemp makes files of mode 0600, and in this directory a rename is atomic.
         descriptor, name = tempfile.mkstemp(dir=self.directory, prefix=".tokens-")
