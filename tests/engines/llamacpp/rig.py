@@ -21,7 +21,13 @@ class Rig:
         self.spec = LoadSpec(
             engine="llamacpp",
             model="starter",
-            **{"slots": 4, "context_tokens": 2048, "max_tokens": 256, **spec},
+            **{
+                "slots": 4,
+                "context_tokens": 2048,
+                "max_tokens": 256,
+                "prefix_cache_bytes": 2**28,
+                **spec,
+            },
             weights=str(gguf),
             tokenizer=str(tokenizer),
         )

@@ -1,4 +1,4 @@
-"""The llama.cpp adapter's parts without a model: requests, seats, hidden tokens, load checks."""
+"""The llama.cpp adapter's parts without a model: requests, hidden tokens, load checks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from plait.engines.chat.text import AnswerText, Vocabulary
 from plait.engines.llamacpp.engine import load
 from plait.engines.llamacpp.job import Job, TokenNames
 from plait.engines.llamacpp.request import Arrival, Gone, Inbox, Patience, Request
-from plait.engines.llamacpp.seats import Seats
-from plait.engines.llamacpp.server import ModelFacts, fitting_chunk, slot_context_tokens
+from plait.engines.llamacpp.server import fitting_chunk, slot_context_tokens
 from plait.engines.llamacpp.wire import Chunk, TokenEntry, completion_body, decode_chunk
 from plait.errors import ModelLoadFailed, TemplateError
+from plait.models.gguf_facts import ModelFacts
 from tests.engines.chat.tiny import chat, write_tokenizer
 from tests.engines.llamacpp.rig import Flags
 from tests.models.tiny import CONTEXT, write_gguf
@@ -156,53 +156,6 @@ def test_a_temperature_of_about_zero_is_greedy(temperature: float) -> None:
     )
 
     assert (body["temperature"], body["top_k"]) == (0, 1)
-
-
-# --- seats ---------------------------------------------------------------------------------------
-
-
-def fill(seats: Seats, job: int, scope: str, tokens: list[int], *, kept: bool = False) -> int:
-    seat, _ = seats.take(job, scope, tokens)
-    seats.leave(seat, tokens, kept=kept)
-    return seat.index
-
-
-def test_the_longest_prefix_of_ones_own_scope_is_found_again() -> None:
-    seats = Seats(3)
-    fill(seats, 1, "a", [1, 2, 3])
-    second = fill(seats, 2, "a", [1, 2, 9, 9])
-    fill(seats, 3, "b", [1, 2, 9, 9, 9])
-
-    seat, reusable = seats.take(4, "a", [1, 2, 9, 9, 9, 9])
-
-    assert (seat.index, reusable) == (second, True)
-
-
-def test_another_scopes_content_is_never_offered() -> None:
-    seats = Seats(1)
-    fill(seats, 1, "a", [1, 2, 3])
-
-    _, reusable = seats.take(2, "b", [1, 2, 3])
-
-    assert not reusable
-
-
-def test_a_paused_jobs_seat_is_taken_last_and_found_again_by_the_job() -> None:
-    seats = Seats(2)
-    paused = fill(seats, 1, "a", [1], kept=True)
-
-    assert [fill(seats, job, "b", [7]) for job in (2, 3)] == [1 - paused, 1 - paused]
-    assert seats.occupants == [1]
-    assert seats.take(1, "a", [1, 5])[0].index == paused
-
-
-def test_a_taken_seat_no_longer_counts_for_the_paused_job() -> None:
-    seats = Seats(1)
-    fill(seats, 1, "a", [1], kept=True)
-    fill(seats, 2, "a", [2])
-
-    assert seats.occupants == []
-    assert seats.free
 
 
 # --- hidden tokens -------------------------------------------------------------------------------

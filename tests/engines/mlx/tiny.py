@@ -98,11 +98,11 @@ class Rig:
         self.released: dict[int, Released] = {}
         self._last_job = 0
 
-    def prepare(self, text: str, **params: Any) -> tuple[int, Prepared]:
+    def prepare(self, text: str, *, scope: str = "s", **params: Any) -> tuple[int, Prepared]:
         """Greedy unless told otherwise. Raises what `prepare` raises."""
         self._last_job += 1
         asked = {"temperature": 0, **params, "messages": [{"role": "user", "content": text}]}
-        return self._last_job, self.engine.prepare(Prepare(self._last_job, "chat", asked, "s"))
+        return self._last_job, self.engine.prepare(Prepare(self._last_job, "chat", asked, scope))
 
     def start(self, text: str, **params: Any) -> int:
         job, _ = self.prepare(text, **params)

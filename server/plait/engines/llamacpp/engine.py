@@ -71,8 +71,17 @@ def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> LlamaCpp:
         max_tokens=spec.max_tokens,
         kv_budget_bytes=min(spec.kv_budget_bytes or whole_bytes, whole_bytes),
         kv_kind="reusable",
+        cores=spec.threads,
     )
-    return LlamaCpp(server, tokenizer, info, facts.kv_bytes_per_token, flags, chunk_tokens)
+    return LlamaCpp(
+        server,
+        tokenizer,
+        info,
+        facts.kv_bytes_per_token,
+        flags,
+        chunk_tokens,
+        prefix_cache_bytes=spec.prefix_cache_bytes,
+    )
 
 
 class LlamaCpp:
@@ -86,6 +95,8 @@ class LlamaCpp:
         kv_bytes_per_token: int,
         flags: CancelFlags,
         chunk_tokens: int,
+        *,
+        prefix_cache_bytes: int = 0,
     ) -> None:
         self.info = info
         self.chunk_tokens = chunk_tokens
@@ -98,7 +109,7 @@ class LlamaCpp:
         self._requests: dict[int, Request] = {}
         self._turns = Turns(self._requests)
         self._waiting: deque[Job] = deque()  # for a seat, and for a turn to have its prompt read
-        self._seats = Seats(info.slots)
+        self._seats = Seats(info.slots, prefix_cache_bytes // kv_bytes_per_token)
         room = allocated_tokens(info.context_tokens)
         self._probes = [probe_body(slot, room) for slot in range(info.slots)]
         self._inbox: Inbox = SimpleQueue()
@@ -189,12 +200,17 @@ class LlamaCpp:
         return not self._requests and not self._events
 
     def keep_prefixes(self, max_bytes: int) -> None:
-        """What its slots keep lies in memory that is allocated anyway."""
+        """Frees no memory, as slots are allocated for good: what is dropped is not reused again."""
+        self._seats.keep_at_most(max_bytes // self._kv_bytes_per_token)
 
     def stats(self) -> Stats:
         occupants = (self._jobs[job] for job in self._seats.occupants if job in self._jobs)
         held = sum(entry.held_tokens for entry in occupants)
-        return Stats(slots_used=self._slots_used(), kv_bytes=held * self._kv_bytes_per_token)
+        return Stats(
+            slots_used=self._slots_used(),
+            kv_bytes=held * self._kv_bytes_per_token,
+            cache_bytes=self._seats.kept_tokens * self._kv_bytes_per_token,
+        )
 
     def close(self) -> None:
         for request in list(self._requests.values()):
@@ -279,7 +295,8 @@ class LlamaCpp:
         if cancelled and gone.stopped and job.decoding and job.answer.finish_reason is None:
             job.wasted += 1  # the step under way when the engine was told
         stays = not (cancelled or job.over or gone.error is not None) and gone.stopped
-        self._seats.leave(job.seat, job.prompt + job.answer.tokens, kept=stays)
+        broken = job.error is not None or gone.error is not None
+        self._seats.leave(job.seat, [] if broken else job.computed_tokens, kept=stays)
         job.seat = job.request = None
         self._requests.pop(job.id)
         if not stays:

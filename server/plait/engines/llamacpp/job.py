@@ -75,6 +75,19 @@ class Job:
         return self.processed_tokens + self.produced - self._base_tokens
 
     @property
+    def computed_tokens(self) -> list[int]:
+        """What its cells hold for certain, from the first one on; they may hold a bit more.
+
+        The engine tells how far the prompt is read; a token sampled last is not computed yet.
+        """
+        if not self.decoding:
+            return (self.prompt + self.answer.tokens)[: self.processed_tokens]
+        if self.unnamed_tokens:
+            return self.prompt
+        sampled = self.produced > self._base_tokens
+        return self.prompt + (self.answer.tokens[:-1] if sampled else self.answer.tokens)
+
+    @property
     def usage(self) -> Usage:
         usage = {
             "prompt_tokens": len(self.prompt),
@@ -110,6 +123,8 @@ class Job:
         """
         hidden = self.hidden_before(chunk)
         entry = chunk.token
+        if entry is not None:
+            self.processed_tokens = self._request_tokens
         named = tokens.find_hidden(entry, hidden) if entry and hidden else []
         self.unnamed_tokens += hidden - len(named)
         answer = self.answer

@@ -43,7 +43,8 @@ def cells(tokens: int) -> int:
 class Row:
     """One sequence. `produced` is its owner's list of the tokens taken so far.
 
-    `cached` and `caches` are what a paused row keeps: the tokens whose keys and values it has.
+    `cached` and `caches` are what a row outside the batch has (a new, a paused and a gone one): the
+    tokens whose keys and values it has.
     """
 
     prompt: list[int]
@@ -138,27 +139,32 @@ class Batch:
         self._rows[row.uid] = row
 
     def remove(self, row: Row) -> None:
-        """Let go of `row`, wherever it is. Its memory is back after the next `settle`."""
+        """Take `row` out, with its caches. What else it held is back after the next `settle`."""
         if row.uid is None:
             return
         with mx.stream(self._generator.stream):
-            self._generator.remove([row.uid])
+            held = self._generator.remove([row.uid], return_prompt_caches=True)
+            row.caches, tokens = held[row.uid]
+            row.cached = list(tokens)
         self._forget(row)
 
     def pause(self, row: Row) -> None:
         """Take `row` out with its caches; `insert` continues it with identical tokens."""
         assert row.uid is not None, "only a row of the batch can pause"
+        self.remove(row)
         with mx.stream(self._generator.stream):
-            held = self._generator.remove([row.uid], return_prompt_caches=True)
-            row.caches, tokens = held[row.uid]
-            row.cached = list(tokens)
-            mx.eval(_states(row.caches))
+            mx.eval(states(row.caches or []))
             self._evaluate_caches()
-        self._forget(row)
 
-    def settle(self) -> None:
-        """Wait for the step under way, and free what removed rows held."""
+    def settle(self, left: Iterable[Row] = ()) -> None:
+        """Wait for the step under way, and free what removed rows held but for the caches of
+        `left`; those that cannot be had (memory) are lost, which harms nobody."""
         with mx.stream(self._generator.stream):
+            for row in left:
+                try:
+                    mx.eval(states(row.caches or []))
+                except (RuntimeError, MemoryError):
+                    row.caches, row.cached = None, []
             self._evaluate_caches()
         mx.synchronize(self._generator.stream)
 
@@ -210,6 +216,7 @@ class Batch:
         row = self._rows[response.uid]
         row.decoding = True
         if response.finish_reason is not None:  # the generator has removed it already
+            row.caches, row.cached = response.prompt_cache, list(response.all_tokens)
             self._forget(row)
         return Token(row, int(response.token), response.logprobs)
 
@@ -237,7 +244,7 @@ class Batch:
         The generator does this as part of its next step; private, as it offers no other way.
         """
         for part in (self._generator._prompt_batch, self._generator._generation_batch):
-            mx.eval(_states(part.prompt_cache))
+            mx.eval(states(part.prompt_cache))
 
     def _new_generator(self) -> Any:
         return _generate.BatchGenerator(
@@ -249,5 +256,5 @@ class Batch:
         )
 
 
-def _states(caches: Iterable[Any]) -> list[Any]:
+def states(caches: Iterable[Any]) -> list[Any]:
     return [cache.state for cache in caches if not cache.empty()]

@@ -3,7 +3,8 @@
 A started job waits until the batch has room for it (rows x longest row fits the KV budget), then
 computes until its text ends, its cancel or its error; `Released` follows once the step that was
 under way is over, for only then is nothing computed for it any more. A token that comes out after
-the cancel's arrival, and the one being computed then, count as wasted; prompt tokens do not.
+the cancel's arrival, and the one being computed then, count as wasted; prompt tokens do not. What a
+job that did not fail has computed is kept for the next prompt of its scope (see `kept`).
 Knows no mlx-lm internals (see `batch`), no sampling and no scheduling.
 """
 
@@ -32,7 +33,9 @@ from plait.engines.base import (
 from plait.engines.chat.prompt import ChatTokenizer
 from plait.engines.mlx.batch import Batch, Row, Token, cells
 from plait.engines.mlx.job import Job, JobState, failure_of, make_job, no_distribution, too_big
+from plait.engines.mlx.kept import KeptPrefixes
 from plait.engines.mlx.logprobs import LogprobReader
+from plait.engines.mlx.reservations import Reservations
 from plait.errors import (
     InvalidRequest,
     OutOfMemory,
@@ -64,6 +67,8 @@ class MlxChat:
         self._clock = clock
         self._jobs: dict[int, Job] = {}
         self._by_row: dict[Row, Job] = {}
+        self._reservations = Reservations(spec.slots)
+        self._kept = KeptPrefixes(self._kv_budget_bytes, spec.prefix_cache_bytes)
         self._waiting: deque[Job] = deque()  # at most one entry per started job
         self._leaving: list[Job] = []
         self._events: list[Event] = []
@@ -95,18 +100,22 @@ class MlxChat:
             raise UnsupportedMethod(f"Model '{self._spec.model}' does chat, not '{job.method}'.")
         entry = make_job(job, self._tokenizer, self._spec)
         row = entry.row
-        reserve_bytes = row.cells * self._kv_bytes_per_token
-        if reserve_bytes > self._kv_budget_bytes:
-            raise too_big(self._spec.model, reserve_bytes, self._kv_budget_bytes)
+        least_bytes = row.cells * self._kv_bytes_per_token
+        if least_bytes > self._kv_budget_bytes:
+            raise too_big(self._spec.model, least_bytes, self._kv_budget_bytes)
         self._jobs[job.job] = entry
         self._by_row[row] = entry
-        return Prepared(job.job, len(row.prompt), reserve_bytes, row.max_tokens)
+        reserved = self._reservations.add(entry.id, row.cells) * self._kv_bytes_per_token
+        # More than everything it will not take: beside others it would have to wait.
+        entry.reserve_bytes = min(reserved, self._kv_budget_bytes)
+        return Prepared(job.job, len(row.prompt), entry.reserve_bytes, row.max_tokens)
 
     def start(self, job: int) -> None:
         entry = self._jobs[job]
         assert entry.state is JobState.PREPARED, "a job starts once"
         entry.state = JobState.WAITING
         self._waiting.append(entry)
+        self._kept.reserve(entry.reserve_bytes)
         assert self._slots_used() <= self._spec.slots, "the scheduler overbooked the slots"
 
     def feed(self, feed: Feed) -> None:
@@ -145,27 +154,21 @@ class MlxChat:
 
     def _leave(self, entry: Job) -> None:
         """Stop computing for `entry`; it is released once nothing under way is for it."""
-        if entry.state is JobState.COMPUTING:
-            self._batch.remove(entry.row)
-            self._leaving.append(entry)
-        else:
-            if entry.state is JobState.WAITING:
-                self._waiting.remove(entry)
-            entry.row.caches = None
-            self._release(entry)
+        self._batch.remove(entry.row)
+        if entry.state is JobState.WAITING:
+            self._waiting.remove(entry)
         entry.state = JobState.LEAVING
-
-    def _release(self, entry: Job) -> None:
-        self._forget(entry)
-        self._events.append(Released(entry.id, self._clock(), entry.wasted, entry.usage))
+        self._leaving.append(entry)
 
     def _forget(self, entry: Job) -> None:
         del self._jobs[entry.id]
         del self._by_row[entry.row]
+        self._reservations.drop(entry.id)
 
     def _fail(self, entry: Job, error: PlaitError) -> None:
         self._events.append(Failed(entry.id, Fault.of(error), entry.usage))
         self._leave(entry)
+        entry.row.caches = None  # what failed is not handed on
 
     # --- computing -----------------------------------------------------------------------------
 
@@ -194,14 +197,20 @@ class MlxChat:
         return self._tidy and not self._busy
 
     def keep_prefixes(self, max_bytes: int) -> None:
-        """Nothing is kept of jobs that are over."""
+        self._kept.keep_at_most(max_bytes)
+        self._tidy = False  # a step gives the memory back
 
     def stats(self) -> Stats:
         paused = sum(job.row.kv_bytes for job in self._jobs.values())
-        return Stats(slots_used=self._slots_used(), kv_bytes=self._batch.kv_bytes + paused)
+        return Stats(
+            slots_used=self._slots_used(),
+            kv_bytes=self._batch.kv_bytes + paused,
+            cache_bytes=self._kept.allocated_bytes,
+        )
 
     def close(self) -> None:
         self._batch.close()
+        self._kept.clear()
         self._jobs.clear()
         self._by_row.clear()
 
@@ -210,10 +219,15 @@ class MlxChat:
         return sum(job.state not in free for job in self._jobs.values())
 
     def _settle(self) -> None:
-        self._batch.settle()
         leaving, self._leaving = self._leaving, []
+        rows = [entry.row for entry in leaving]
+        self._kept.give_back(sum(entry.reserve_bytes for entry in leaving))
+        self._kept.expect(rows)
+        self._batch.settle(rows)
         for entry in leaving:
-            self._release(entry)
+            self._kept.keep(entry.scope, entry.row)
+            self._forget(entry)
+            self._events.append(Released(entry.id, self._clock(), entry.wasted, entry.usage))
 
     def _compute(self) -> None:
         self._tidy = False
@@ -244,6 +258,8 @@ class MlxChat:
                 return
             entry = self._waiting.popleft()
             entry.state = JobState.COMPUTING
+            if entry.row.caches is None and not entry.answer.tokens:
+                entry.cached_tokens = self._kept.lend(entry.scope, entry.row)
             self._batch.insert(entry.row)
 
     def _drop_cancelled(self) -> None:
@@ -291,6 +307,7 @@ class MlxChat:
         suspects = [row for row in rows if not row.decoding] or rows
         typed = failure_of(error)
         if isinstance(typed, OutOfMemory):
+            self._kept.clear()
             suspects = [max(suspects, key=lambda row: row.cells)]
         self._batch.restart(suspects)
         for row in suspects:

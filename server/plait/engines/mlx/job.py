@@ -32,18 +32,23 @@ class JobState(enum.Enum):
 
 @dataclass(slots=True, eq=False)
 class Job:
+    """`reserve_bytes`: see `reservations`; `cached_tokens`: of its prompt, computed by others."""
+
     id: int
+    scope: str
     row: Row
     answer: AnswerText
     top_logprobs: int | None  # None: not asked for
     state: JobState = JobState.PREPARED
+    reserve_bytes: int = 0
+    cached_tokens: int = 0
     wasted: int = 0
 
     @property
     def usage(self) -> Usage:
         return {
             "prompt_tokens": len(self.row.prompt),
-            "cached_tokens": 0,
+            "cached_tokens": self.cached_tokens,
             "completion_tokens": len(self.answer.tokens),
         }
 
@@ -59,7 +64,7 @@ def make_job(command: Prepare, tokenizer: ChatTokenizer, spec: LoadSpec) -> Job:
     answer = AnswerText(tokenizer.vocabulary, params.stop, max_tokens)
     row = Row(prompt, answer.tokens, max_tokens, RowSampling(params))
     top = None if params.logprobs is False else int(params.logprobs)
-    return Job(command.job, row, answer, 0 if params.logprobs is True else top)
+    return Job(command.job, command.scope, row, answer, 0 if params.logprobs is True else top)
 
 
 def too_big(model: str, required_bytes: int, available_bytes: int) -> ResourceNotAvailable:
