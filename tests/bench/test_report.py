@@ -26,7 +26,7 @@ def verdicts(result: PhaseResult) -> list[bool | None]:
 
 def side(tokens: int, seconds: float) -> Side:
     items = [[seconds / 2, seconds]]
-    return Side(BatchTimes(0.0, seconds, cpu_seconds=0.5, tokens=tokens, items=items))
+    return Side(BatchTimes(0.0, seconds, cpu_seconds=0.5, units=tokens, items=items))
 
 
 def level(*rates: tuple[int, int]) -> LevelResult:

@@ -51,7 +51,7 @@ class Side:
 
     @property
     def tokens_per_second(self) -> float:
-        return self.times.tokens / (self.times.end - self.times.begin)
+        return self.times.units / (self.times.end - self.times.begin)
 
 
 @dataclass(slots=True)
@@ -85,12 +85,12 @@ class LevelResult:
     def cpu_ms_per_token(self, side: int) -> float:
         """Of the process that computes."""
         batches = [pair[side].times for pair in self.pairs]
-        return 1000 * sum(b.cpu_seconds for b in batches) / max(1, sum(b.tokens for b in batches))
+        return 1000 * sum(b.cpu_seconds for b in batches) / max(1, sum(b.units for b in batches))
 
     @property
     def gateway_cpu_ms_per_token(self) -> float:
         sides = [wire for wire, _ in self.pairs]
-        tokens = sum(side.times.tokens for side in sides)
+        tokens = sum(side.times.units for side in sides)
         return 1000 * sum(side.gateway_cpu_seconds for side in sides) / max(1, tokens)
 
 
@@ -101,10 +101,12 @@ class DirectEngine:
         self._process = process
         self._batches = 0
 
-    async def run(self, chats: list[dict[str, Any]]) -> BatchTimes:
+    async def run(
+        self, jobs: list[dict[str, Any]], method: str = "chat", *, together: bool = True
+    ) -> BatchTimes:
         """Each batch is its own scope, as on the wire it is its own connection."""
         self._batches += 1
-        await self.send(Batch(str(self._batches), chats))
+        await self.send(Batch(str(self._batches), jobs, method, together))
         assert self._process.stdout is not None
         line = await self._process.stdout.readline()
         if not line:

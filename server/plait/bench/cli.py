@@ -1,6 +1,6 @@
 """`plait bench` and its `cancel` and `chat`: arguments and what they run.
 
-`speak` and `transcribe` are in `speak_cli` and `transcribe_cli`.
+`speak`, `transcribe` and `embed` are in `speak_cli`, `transcribe_cli` and `embed_cli`.
 
 Does NOT know how figures are shown (see `output`) nor judged (see `report`).
 """
@@ -14,7 +14,7 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from functools import partial
 
-from plait.bench import cancelling, chatting, report, speak_cli, transcribe_cli
+from plait.bench import cancelling, chatting, embed_cli, report, speak_cli, transcribe_cli
 from plait.bench.output import (
     EXIT_USAGE,
     Findings,
@@ -39,7 +39,7 @@ CHAT_TOKENS = {"llamacpp": 64, "mlx": 24, "scripted": 64}
 
 def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `bench` and its sub-commands to the command line."""
-    bench = commands.add_parser("bench", help="measure stops, throughput, speech and transcription")
+    bench = commands.add_parser("bench", help="measure stops and throughput of every method")
     bench.set_defaults(run=partial(_help, bench))
     kinds = bench.add_subparsers(title="benchmarks", metavar="BENCHMARK")
     cancel = kinds.add_parser("cancel", help="how soon a cancelled stream's work stops")
@@ -66,6 +66,7 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     chat.set_defaults(run=_chat)
     speak_cli.add_arguments(kinds)
     transcribe_cli.add_arguments(kinds)
+    embed_cli.add_arguments(kinds)
 
 
 def _help(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:

@@ -1,7 +1,7 @@
 """The same adapter without gateway, IPC or wire: `python -m plait.bench.direct`, the yardstick.
 
 A child that loads an adapter as a worker would, then answers one line of JSON with another:
-`Batch` in, `BatchTimes` out. All chats of a batch start together and run to their ends.
+`Batch` in, `BatchTimes` out.
 The model library stays in this process, so nothing of it is shared with the server under test.
 """
 
@@ -20,19 +20,24 @@ from plait.engines.worker import ADAPTERS, SWITCH_INTERVAL_SECONDS
 
 
 class Batch(msgspec.Struct):
-    """`scope`: who may share cached prefixes (a connection's name, on the wire)."""
+    """Params of jobs, that start together and run to their ends; `together` False: one by one.
+
+    `scope`: who may share cached prefixes (a connection's name, on the wire).
+    """
 
     scope: str
-    chats: list[dict[str, Any]]
+    jobs: list[dict[str, Any]]
+    method: str = "chat"
+    together: bool = True
 
 
 class BatchTimes(msgspec.Struct):
-    """Monotonic seconds. `items`: arrivals per chat; `tokens`: completion tokens of all."""
+    """Monotonic seconds. `items`: arrivals per job; `units`: of all, completion tokens or texts."""
 
     begin: float
     end: float
     cpu_seconds: float
-    tokens: int
+    units: int
     items: list[list[float]]
 
 
@@ -51,21 +56,32 @@ class Driver:
         self._last_job = 0
 
     def run(self, batch: Batch) -> BatchTimes:
-        """Raises RuntimeError when a chat fails: a yardstick must be whole."""
+        """Raises RuntimeError when a job fails: a yardstick must be whole."""
         begin, cpu = monotonic(), process_time()
-        jobs = self._start(batch)
-        items: dict[int, list[float]] = {job: [] for job in jobs}
-        tokens, running = 0, set(jobs)
+        groups = [batch.jobs] if batch.together else [[params] for params in batch.jobs]
+        items: list[list[float]] = []
+        units = 0
+        for group in groups:
+            units += self._run_together(batch, group, items)
+        return BatchTimes(begin, monotonic(), process_time() - cpu, units, items)
+
+    def _run_together(
+        self, batch: Batch, group: list[dict[str, Any]], items: list[list[float]]
+    ) -> int:
+        """Units of the group; appends each job's arrivals to `items`."""
+        arrivals: dict[int, list[float]] = {job: [] for job in self._start(batch, group)}
+        units, running = 0, set(arrivals)
         while running:
             for event in self._engine.step():
-                tokens += self._note(event, items, running)
-        return BatchTimes(begin, monotonic(), process_time() - cpu, tokens, list(items.values()))
+                units += self._note(event, arrivals, running)
+        items += arrivals.values()
+        return units
 
-    def _start(self, batch: Batch) -> Sequence[int]:
-        jobs = range(self._last_job + 1, self._last_job + 1 + len(batch.chats))
+    def _start(self, batch: Batch, group: list[dict[str, Any]]) -> Sequence[int]:
+        jobs = range(self._last_job + 1, self._last_job + 1 + len(group))
         self._last_job = jobs[-1]
-        for job, params in zip(jobs, batch.chats, strict=True):
-            self._engine.prepare(Prepare(job, "chat", params, batch.scope))
+        for job, params in zip(jobs, group, strict=True):
+            self._engine.prepare(Prepare(job, batch.method, params, batch.scope))
             self._engine.start(job)
         return jobs
 
@@ -76,9 +92,9 @@ class Driver:
                 items[job].append(monotonic())
             case Released(job=job, usage=usage):
                 running.discard(job)
-                return usage["completion_tokens"]
+                return usage["texts" if "texts" in usage else "completion_tokens"]
             case Failed(fault=fault) | Refused(fault=fault):
-                raise RuntimeError(f"a chat failed: {fault.code}, {fault.message}")
+                raise RuntimeError(f"a job failed: {fault.code}, {fault.message}")
             case _:
                 pass
         return 0

@@ -29,6 +29,7 @@ LIBRARIES = {
     "kokoro-onnx": ("onnxruntime",),
     "kokoro-torch": ("torch", "kokoro"),
     "whisper": ("pywhispercpp",),
+    "onnx": ("onnxruntime",),
 }
 
 

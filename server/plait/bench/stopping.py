@@ -29,13 +29,17 @@ OpenStream = Callable[[int], Stream]
 
 @dataclass(slots=True)
 class Cancels:
-    """`stop_ms` of confirmed releases; `late` were not confirmed within 100 ms."""
+    """`stop_ms` of confirmed releases; `late` were not confirmed within 100 ms.
+
+    `wasted`: in the method's `unit`.
+    """
 
     streams: int
     stop_ms: list[float] = field(default_factory=list)
     outside_ms: list[float] = field(default_factory=list)
-    wasted_ms: list[int] = field(default_factory=list)
+    wasted: list[int] = field(default_factory=list)
     late: int = 0
+    unit: str = "audio_ms"
 
 
 async def measure_cancels(
@@ -79,7 +83,8 @@ async def _cancel_one(opened: Stream, delay_seconds: float, result: Cancels) -> 
     else:
         result.stop_ms.append(cancelled.stop_ms)
     if cancelled.wasted is not None:
-        result.wasted_ms.append(cancelled.wasted.get("audio_ms", 0))
+        result.wasted.append(sum(cancelled.wasted.values()))
+        result.unit = next(iter(cancelled.wasted), result.unit)
     return True
 
 
@@ -93,12 +98,13 @@ async def _read(stream: Stream) -> None:
 
 def cancel_table(cancels: Cancels, title: str) -> Table:
     stop, outside = Spread.of(cancels.stop_ms), Spread.of(cancels.outside_ms)
-    wasted = Spread.of(cancels.wasted_ms)
+    wasted = Spread.of(cancels.wasted)
+    unit = "audio, ms" if cancels.unit == "audio_ms" else cancels.unit
     rows = [
         ("cancels", [str(len(cancels.outside_ms))]),
         *((f"stop_ms (server) {name}", [_pick(stop, name)]) for name in ("p50", "p95", "max")),
         *((f"client, ms {name}", [_pick(outside, name)]) for name in ("p50", "p95", "max")),
-        ("wasted audio, ms, max", [_pick(wasted, "max")]),
+        (f"wasted {unit}, max", [_pick(wasted, "max")]),
         ("released later than 100 ms", [str(cancels.late)]),
     ]
     return Table(title, [f"{cancels.streams} streams"], rows)
