@@ -33,7 +33,9 @@ from plait.engines.process import EngineProcess
 from plait.http.pages import Pages, SecurityHeaders
 from plait.http.security import Perimeter, PerimeterMiddleware
 from plait.http.websocket import AsgiSocket, PlaitWebSocketProtocol, WebSocketEndpoint
+from plait.machine_cores import core_ids
 from plait.metrics import Metrics
+from plait.scheduling.cores import Cores
 from plait.scheduling.offer import Offer
 from plait.scheduling.routing import Models
 from plait.scheduling.scheduler import Scheduler, SchedulerPolicy
@@ -69,11 +71,13 @@ class Gateway:
         self._names = itertools.count(1)
         self._engines: dict[str, EngineProcess] = {}
         self._schedulers: dict[str, Scheduler] = {}
+        self.cores = Cores(_budget(specs), self._engines, self.metrics)
         offers: dict[str, dict[str, Offer]] = {}
         policy = SchedulerPolicy(config.max_queued, config.queue_timeout_seconds)
         for spec in specs:
             scheduler = Scheduler(spec.model, self.metrics, policy, method=spec.method)
             scheduler.engine = self._engines[spec.model] = EngineProcess(spec, scheduler)
+            scheduler.activity.listener = self.cores
             self._schedulers[spec.model] = scheduler
             offers.setdefault(spec.method, {})[spec.model] = offer_of(config, spec, scheduler)
         self.models = Models(offers)
@@ -180,6 +184,11 @@ class Gateway:
             due = loop.time() + LAG_SAMPLE_SECONDS
             await asyncio.sleep(LAG_SAMPLE_SECONDS)
             self.metrics.loop_lag.observe(max(0.0, loop.time() - due))
+
+
+def _budget(specs: list[LoadSpec]) -> list[int]:
+    """The CPUs that were planned with; specs made without a plan have those of this process."""
+    return sorted({cpu for spec in specs for cpu in spec.cpus}) or core_ids()
 
 
 def offer_of(config: Config, spec: LoadSpec, scheduler: Scheduler) -> Offer:

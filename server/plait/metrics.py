@@ -37,6 +37,12 @@ class Metrics:
         self.loop_lag = Histogram(
             "plait_loop_lag_seconds", "How late the event loop ran", registry=r, buckets=_MS
         )
+        self.cores_budget = Gauge(
+            "plait_cores_budget", "CPU cores that all models together may compute on", registry=r
+        )
+        self.cores_used = Gauge(
+            "plait_cores_used", "CPU cores that models with running streams have", registry=r
+        )
         self._streams(r)
         self._models(r)
 

@@ -1,11 +1,11 @@
 """What each worker loads: from the configuration and the installed models to a `LoadSpec`.
 
+No engine plans more threads than the core budget has CPUs, and all of them load within it.
 Does NOT know: how models get onto the disk, what a worker does with its spec.
 """
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +14,7 @@ from plait.config import Config
 from plait.configured import Wanted
 from plait.engines.base import LoadSpec
 from plait.footprint import footprint_bytes
+from plait.machine_cores import core_ids
 from plait.models.whisper.languages import languages_of
 
 if TYPE_CHECKING:
@@ -34,6 +35,7 @@ def spec_for(wanted: Wanted, model: InstalledModel | None) -> LoadSpec:
 
 def chat_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
     """What the chat worker loads; `model` is None only for the scripted engine."""
+    cpus = core_ids(config.cores)
     weights = tokenizer = ""
     if model is not None:
         source = model.mlx if config.chat_engine == "mlx" else model.gguf
@@ -48,7 +50,8 @@ def chat_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
         kv_budget_bytes=config.kv_budget_bytes,
         weights=weights,
         tokenizer=tokenizer,
-        threads=chat_threads(),
+        threads=chat_threads(len(cpus)),
+        cpus=cpus,
         prefix_cache_bytes=config.prefix_cache_bytes,
     )
 
@@ -58,6 +61,7 @@ def speech_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
 
     `config.speech_engine` names an engine: neither "auto" nor "off" comes here.
     """
+    cpus = core_ids(config.cores)
     weights, options = "", {}
     if model is not None:
         weights = str(model.form(config.speech_engine))
@@ -74,7 +78,8 @@ def speech_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
         context_tokens=0,
         max_tokens=0,
         weights=weights,
-        threads=config.speech_threads or speech_threads(),
+        threads=min(config.speech_threads or speech_threads(len(cpus)), len(cpus)),
+        cpus=cpus,
         options=options,
     )
 
@@ -84,6 +89,7 @@ def transcribe_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
 
     Slots 0 leave it to the worker how many streams its cores can follow.
     """
+    cpus = core_ids(config.cores)
     weights, options = "", {}
     if model is not None:
         path = model.form("whisper")
@@ -97,13 +103,15 @@ def transcribe_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
         context_tokens=0,
         max_tokens=0,
         weights=weights,
-        threads=config.transcribe_cores or cores(),
+        threads=min(config.transcribe_cores or len(cpus), len(cpus)),
+        cpus=cpus,
         options=options,
     )
 
 
 def embed_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
     """What the embedding worker loads; `model` is None only for the scripted engine."""
+    cpus = core_ids(config.cores)
     path = None if model is None else model.form("onnx")
     return LoadSpec(
         engine="scripted" if model is None else "onnx",
@@ -113,22 +121,16 @@ def embed_spec(config: Config, model: InstalledModel | None) -> LoadSpec:
         context_tokens=0,
         max_tokens=0,
         weights="" if path is None else str(path),
-        threads=config.embed_threads or cores(),
+        threads=min(config.embed_threads or len(cpus), len(cpus)),
+        cpus=cpus,
     )
 
 
-def cores() -> int:
-    """Those this process may use: a container may be given fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count() or 1
+def chat_threads(cores: int) -> int:
+    """Half the cores, at most 8: more only waits when something else wants the machine."""
+    return max(1, min(8, cores // 2))
 
 
-def chat_threads() -> int:
-    """Half the cores, at most 8: more only spins when something else wants the machine."""
-    return max(1, min(8, (os.cpu_count() or 1) // 2))
-
-
-def speech_threads() -> int:
+def speech_threads(cores: int) -> int:
     """All cores, at most 4: speech computes in short bursts, and its threads do not spin."""
-    return max(1, min(4, os.cpu_count() or 1))
+    return min(4, cores)

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import msgspec
 import pytest
 
 import plait
@@ -27,7 +28,10 @@ from plait.engines.base import (
     Released,
     Shutdown,
     Start,
+    UseCores,
 )
+from plait.machine_cores import core_ids
+from tests.engines.bound import CAN_BIND, cpus_of
 from tests.engines.recording import prepare, scripted_spec
 
 WAIT_SECONDS = 20
@@ -127,6 +131,19 @@ def test_commands_sent_while_loading_are_not_lost(peer: Peer) -> None:
     peer.expect(Ready)
     peer.expect(Prepared)
     assert isinstance(peer.expect(Released), Released)
+
+
+@CAN_BIND
+def test_it_loads_on_the_cpus_it_is_given_and_computes_on_those_it_is_told(peer: Peer) -> None:
+    first, last = core_ids()[0], core_ids()[-1]
+    peer.send(msgspec.structs.replace(scripted_spec(), cpus=[first]))
+    peer.expect(Ready)
+    assert cpus_of(peer.process.pid) == {str(first)}
+
+    peer.send(UseCores([last]), Ping(1))
+    peer.expect(Pong)
+
+    assert cpus_of(peer.process.pid) == {str(last)}
 
 
 def test_a_ping_is_answered_between_steps(ready_peer: Peer) -> None:

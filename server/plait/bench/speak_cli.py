@@ -17,6 +17,7 @@ from plait.bench.serving import own_server
 from plait.bench.speak_stock import Package, stock_speaker, stock_spec
 from plait.client import Client, connect
 from plait.installation import best_speech_engine
+from plait.machine_cores import core_ids
 from plait.models import ModelStore
 from plait.specs import speech_threads
 
@@ -97,7 +98,7 @@ async def _add_besides(findings: Findings, client: Client, parsed: argparse.Name
     async with contextlib.AsyncExitStack() as stack:
         speakers = {
             package: await stack.enter_async_context(
-                stock_speaker(stock_spec(package, model, parsed.voice, speech_threads()))
+                stock_speaker(stock_spec(package, model, parsed.voice, _threads()))
             )
             for package in parsed.beside
         }
@@ -126,12 +127,17 @@ async def _add_cancels(
     findings.record["cancels"] = stopping.cancel_record(cancels)
 
 
+def _threads() -> int:
+    """As many as a server with the default settings takes."""
+    return speech_threads(len(core_ids()))
+
+
 def _add_quality(findings: Findings) -> None:
     from plait.bench import speak_quality
 
     model = ModelStore().ensure(MODEL, "kokoro-onnx")
     with progress("quality", len(model.voice_names)) as advance:
-        quality = speak_quality.measure(model, speech_threads(), advance)
+        quality = speak_quality.measure(model, _threads(), advance)
     findings.tables.append(speak_report.quality_table(quality))
     findings.targets.extend(speak_report.quality_targets(quality))
     findings.record["quality"] = [asdict(voice) for voice in quality.voices]

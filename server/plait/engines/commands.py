@@ -20,6 +20,7 @@ class LoadSpec(msgspec.Struct, array_like=True):
     `kv_budget_bytes` 0 means slots x context. `memory_bytes`: what the loaded worker is expected to
     take of the machine, weights, libraries and preallocated KV. `prefix_cache_bytes`: how much the
     prefixes that nobody holds any more may take. `options`: adapters' and tests' own knobs.
+    `cpus`: what it loads and computes on until `UseCores` says otherwise; [] leaves it all.
     """
 
     engine: str
@@ -35,6 +36,7 @@ class LoadSpec(msgspec.Struct, array_like=True):
     memory_bytes: int = 0
     prefix_cache_bytes: int = 0
     options: dict[str, Any] = {}
+    cpus: list[int] = []
 
 
 class Prepare(msgspec.Struct, tag="prepare", array_like=True):

@@ -44,7 +44,8 @@ class EngineInfo(msgspec.Struct, array_like=True):
     preallocated and a release only makes it available again. `format` goes into `started` of
     methods whose items are binary. `counts_busy`: its steps only wait for processes that compute,
     so `Stats.busy_seconds` is its own account and not the loop's. `cores`: the most it computes on
-    at once. `loaded_bytes`: what its worker takes of the machine when it is idle, preallocated KV
+    at once, and `stream_cores` the most that one of its streams does; 0: as many as all of them.
+    `loaded_bytes`: what its worker takes of the machine when it is idle, preallocated KV
     included; the worker measures it, an adapter leaves it 0.
     """
 
@@ -60,6 +61,7 @@ class EngineInfo(msgspec.Struct, array_like=True):
     counts_busy: bool = False
     cores: int = 1
     loaded_bytes: int = 0
+    stream_cores: int = 0
 
 
 class Stats(msgspec.Struct, array_like=True):

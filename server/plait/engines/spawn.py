@@ -24,6 +24,11 @@ MAX_LINES_PER_SECOND = 100
 # Tokens are the gateway's business; a worker runs model code and third-party parsers.
 SECRET_VARIABLES = frozenset({"PLAIT_TOKEN", "PLAIT_TOKENS"})
 
+# OpenMP threads (llama.cpp, torch) that wait for each other sleep. Told to spin they would, where
+# they have fewer cores than threads or share them, keep busy the core that the last one needs:
+# two threads of llama.cpp on one core wrote 24 tokens/s asleep, and 3 spinning.
+WAITING = {"OMP_WAIT_POLICY": "PASSIVE"}
+
 
 @dataclass(frozen=True, slots=True)
 class Child:
@@ -82,9 +87,8 @@ def kill_group(process: Process) -> None:
 
 
 def _environment() -> dict[str, str]:
-    return child_environment(
-        {name: value for name, value in os.environ.items() if name not in SECRET_VARIABLES}
-    )
+    kept = {name: value for name, value in os.environ.items() if name not in SECRET_VARIABLES}
+    return child_environment(WAITING | kept)
 
 
 class WorkerOutput(asyncio.Protocol):

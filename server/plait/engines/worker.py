@@ -1,9 +1,10 @@
 """The child process around one engine: `python -m plait.engines.worker --fd N --parent PID`.
 
-Two threads: the reader blocks on the socket, sets cancel flags and fills the mailbox; the main
-thread loads the adapter and runs the loop. The process never outlives its gateway: it ends at EOF
-and, on Linux, with its parent. Exit status 0: told to, or the load failed (already reported);
-70: a bug, with its traceback on stderr. Knows no scheduling and no model.
+Two threads: the reader blocks on the socket, sets cancel flags, binds the process to the CPUs it
+may use and fills the mailbox; the main thread loads the adapter and runs the loop. The process
+never outlives its gateway: it ends at EOF and, on Linux, with its parent. Exit status 0: told to,
+or the load failed (already reported); 70: a bug, with its traceback on stderr. Knows no scheduling
+and no model.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
-from plait.engines import ipc
+from plait.engines import affinity, ipc
 from plait.engines.base import (
     Engine,
     Event,
@@ -26,6 +27,7 @@ from plait.engines.base import (
     Loading,
     LoadSpec,
     Ready,
+    UseCores,
 )
 from plait.engines.dying import (
     EXIT_BUG,
@@ -71,6 +73,7 @@ def main() -> NoReturn:
 def serve(sock: socket.socket) -> int:
     """Load what the first frame says, then run until told to end. Returns the exit status."""
     spec, reader, first = _receive_spec(sock)
+    affinity.bind(spec.cpus)
     mailbox = Mailbox()
     commands = CommandReader(sock, reader, mailbox)
 
@@ -115,6 +118,8 @@ class CommandReader:
     def _deliver(self, frames: list[bytes]) -> None:
         for payload in frames:
             command = ipc.decode_command(payload)
+            if isinstance(command, UseCores):
+                affinity.bind(command.cpus)
             self._mailbox.put(command, len(payload))
             # A step may wait for whatever its jobs want: input, or only that the worker answers.
             self.interrupt()

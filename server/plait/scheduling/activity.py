@@ -1,4 +1,4 @@
-"""Whether one model computes, told to whoever shares out the machine: once per change.
+"""How many streams one model computes for, told to whoever shares out the machine: once a change.
 
 Active is a model whose slots are not all free. Does NOT know what the listener makes of it.
 """
@@ -16,7 +16,7 @@ class Activity:
         self.listener: ActivityListener | None = None
         self._model = model
         self._worker = False
-        self._active = False
+        self._streams = 0
 
     def ready(self, info: EngineInfo) -> None:
         self._worker = True
@@ -26,19 +26,19 @@ class Activity:
     def gone(self) -> None:
         """Without a worker nothing of it is active; a second call says nothing."""
         told = self._worker
-        self._worker = self._active = False
+        self._worker, self._streams = False, 0
         if told and self.listener is not None:
             self.listener.on_worker_gone(self._model)
 
     def follow(self, slots_used: int) -> None:
         """The number of slots in use is now this."""
-        active = self._worker and slots_used > 0
-        if active == self._active:
+        streams = slots_used if self._worker else 0
+        if streams == self._streams:
             return
-        self._active = active
+        self._streams = streams
         if self.listener is None:
             return
-        if active:
-            self.listener.on_active(self._model)
+        if streams:
+            self.listener.on_active(self._model, streams)
         else:
             self.listener.on_idle(self._model)

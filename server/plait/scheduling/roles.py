@@ -54,7 +54,8 @@ class ActivityListener(Protocol):
     per change; must not block or raise.
 
     A model is active while a stream holds one of its slots. `on_active` comes before the worker is
-    told to start, and again with the next stream after `on_worker_gone`, which implies `on_idle`.
+    told to start, again when it is for another number of streams, and with the next stream after
+    `on_worker_gone`, which implies `on_idle`.
     """
 
     def on_worker_ready(self, model: str, info: EngineInfo) -> None: ...
@@ -62,6 +63,6 @@ class ActivityListener(Protocol):
     def on_worker_gone(self, model: str) -> None:
         """It died or was unloaded; commands to it reach nobody until the next `on_worker_ready`."""
 
-    def on_active(self, model: str) -> None: ...
+    def on_active(self, model: str, streams: int) -> None: ...
 
     def on_idle(self, model: str) -> None: ...

@@ -27,9 +27,12 @@ from plait.engines.base import (
     Prepared,
     Released,
     Start,
+    UseCores,
 )
 from plait.engines.process import EngineProcess
+from plait.machine_cores import core_ids
 from plait.models import ModelStore
+from tests.engines.bound import CAN_BIND, cpus_of
 from tests.engines.recording import Lost, RecordingListener, model_ready, model_worker
 from tests.engines.whisper.rig import whisper_spec
 from tests.proofs.transcribe_rig import likeness, said
@@ -142,6 +145,24 @@ async def test_a_killed_stream_is_told_and_the_worker_goes_on(scripted: Listenin
     assert scripted.failures(11) == ["engine_crashed"]
     assert any(isinstance(e, Finished) and e.job == 12 for e in scripted.told.passed)
     assert took < 3  # a generous bound
+
+
+@CAN_BIND
+async def test_streams_compute_on_the_cpus_that_the_worker_is_told(scripted: Listening) -> None:
+    cpus = core_ids()
+    await scripted.open(21, b"before ")
+    await scripted.said(21)
+
+    scripted.engine.send(UseCores(cpus[-1:]))
+    await scripted.open(22, b"after ")
+    await scripted.said(22)
+    bound = cpus_of(scripted.worker.pid)
+    scripted.engine.send(UseCores(cpus))
+    for job in (21, 22):
+        scripted.cancel(job)
+        await scripted.released(job)
+
+    assert bound == {str(cpus[-1])}
 
 
 async def test_the_whole_group_of_processes_ends_with_the_worker() -> None:

@@ -103,6 +103,7 @@ class KokoroEngine:
             kv_budget_bytes=self._budget_bytes,
             kv_kind="freed",
             format=Format("pcm_s16le", SAMPLE_RATE, 1),
+            cores=spec.threads,
         )
 
     @property

@@ -5,8 +5,9 @@ language of `script.py`; the method is `LoadSpec.method`: chat (`jobs`), synthes
 transcribe (`listening`).
 
 `LoadSpec.options`: tokens (16), step_seconds (0.0), interruptible (True), kv_bytes_per_token
-(1024); load_seconds (0.0; percents are reported), load_fail (message: typed failure), load_raise
-(message: an untyped one), load_crash (True: dies), load_hang (True: never ends).
+(1024); cores (1: those it says it can use); load_seconds (0.0; percents are reported), load_fail
+(message: typed failure), load_raise (message: an untyped one), load_crash (True: dies), load_hang
+(True: never ends).
 A step with delay 0 returns at once, one token per burst and row; a longer one is waited for in
 slices of 50 ms that `interrupt` ends early, and what is left of it is kept. A job above the
 slots is an assertion, hence a crash: the scheduler must not overbook.
@@ -107,6 +108,7 @@ class ScriptedEngine:
             kv_budget_bytes=spec.kv_budget_bytes or budget,
             kv_kind="freed",
             format=FORMAT if spec.method == "synthesize" else None,
+            cores=int(spec.options.get("cores", 1)),
         )
 
     def prepare(self, job: Prepare) -> Prepared:

@@ -1,6 +1,7 @@
 """Streams on the cores: who decodes now, who is stopped, and what a pause does to both.
 
-A permit is asked for, given, and given back by each decode. A pause stops the process where it is
+A permit is asked for, given, and given back by each decode; there are as many as the worker may use
+CPUs, which are known only now: others may come and go. A pause stops the process where it is
 and frees what it had; it goes on only when it has a permit again, if it was in a decode. Does NOT
 know what streams say, nor which order is fair (see `permits`).
 """
@@ -9,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from plait.engines import affinity
 from plait.engines.whisper.jobs import Permit, StreamJob
 from plait.engines.whisper.messages import Grant
 from plait.engines.whisper.nursery import Nursery
@@ -16,7 +18,7 @@ from plait.engines.whisper.permits import Permits
 
 
 class Cores:
-    """`flush` writes what was said to a stream."""
+    """`count`: the most there are to decode on. `flush` writes what was said to a stream."""
 
     def __init__(
         self,
@@ -25,6 +27,7 @@ class Cores:
         flush: Callable[[StreamJob], None],
         clock: Callable[[], float],
     ) -> None:
+        self._count = count
         self._permits = Permits(count)
         self._nursery = nursery
         self._flush = flush
@@ -36,7 +39,7 @@ class Cores:
     @property
     def busy_seconds(self) -> float:
         """How long decodes have held cores, added up."""
-        self._count()
+        self._count_busy()
         return self._busy_seconds
 
     def ask(self, job: StreamJob, *, closing: bool) -> None:
@@ -78,13 +81,14 @@ class Cores:
         self._permits.ask(job.id, self._clock(), closing=job.permit is not Permit.WANTED)
 
     def _free(self, job: StreamJob) -> None:
-        self._count()
+        self._count_busy()
         self._permits.give_back(job.id)
         self._jobs.pop(job.id, None)
         self._grant()
 
     def _grant(self) -> None:
-        self._count()
+        self._count_busy()
+        self._permits.count = min(self._count, affinity.usable(self._count))
         for job_id in self._permits.grant(self._clock()):
             job = self._jobs[job_id]
             if job.stopped:  # in the decode that it had a permit for
@@ -94,7 +98,7 @@ class Cores:
                 job.say(Grant())
                 self._flush(job)
 
-    def _count(self) -> None:
+    def _count_busy(self) -> None:
         """Up to now, before somebody gets or gives back a permit."""
         now = self._clock()
         self._busy_seconds += self._permits.held * (now - self._counted_to)

@@ -106,6 +106,8 @@ class WhisperEngine:
             kv_budget_bytes=self._spec.kv_budget_bytes or whole_bytes,
             kv_kind="freed",
             counts_busy=True,
+            cores=max(1, self._spec.threads),
+            stream_cores=1,
         )
 
     # --- a job's life --------------------------------------------------------------------------

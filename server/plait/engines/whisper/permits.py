@@ -29,7 +29,7 @@ class Permits:
 
     def __init__(self, count: int) -> None:
         assert count >= 1
-        self._count = count
+        self.count = count  # of those held above it, none is taken away
         self._holders: set[int] = set()
         self._wishes: dict[int, _Wish] = {}  # in the order in which they came
 
@@ -51,7 +51,7 @@ class Permits:
     def grant(self, now: float) -> list[int]:
         """The jobs that hold a permit from now on."""
         granted: list[int] = []
-        while self._wishes and len(self._holders) < self._count:
+        while self._wishes and len(self._holders) < self.count:
             job = min(self._wishes, key=lambda job: self._wishes[job].rank(now))
             del self._wishes[job]
             self._holders.add(job)
