@@ -11,7 +11,7 @@ import pytest
 
 from plait.models import InstalledModel, ModelDamaged, ModelStore, UnsupportedModel
 from plait.models.catalogue import STARTERS
-from plait.models.sources import Starter, Tokenizer
+from plait.models.sources import CarriedFile, Starter
 from plait.models.whisper.ggml_file import check
 
 from .tiny_speech import unfinished
@@ -98,9 +98,9 @@ def test_a_flipped_bit_in_the_weights_is_found_by_verify(
 def test_another_tokenizer_than_the_catalogues_is_refused(
     tmp_path: Path, listener: Starter, change: dict[str, str | int], said: str
 ) -> None:
-    assert listener.tokenizer is not None
-    tokenizer: Tokenizer = replace(listener.tokenizer, **change)  # type: ignore[arg-type]
-    store = ModelStore(tmp_path / "home", {"listener": replace(listener, tokenizer=tokenizer)})
+    (file,) = listener.beside
+    tokenizer: CarriedFile = replace(file, **change)  # type: ignore[arg-type]
+    store = ModelStore(tmp_path / "home", {"listener": replace(listener, beside=(tokenizer,))})
 
     with pytest.raises(ModelDamaged, match=rf"plait-test-listener-1==1\.0 and .*{said}"):
         store.ensure("listener", "whisper")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from pathlib import Path
 
-from plait.models.sources import Starter, Tokenizer
+from plait.models.sources import CarriedFile, Starter
 
 from .tiny import carry
 
@@ -26,9 +26,11 @@ def write_listener(index: Path, weights: Path) -> Starter:
         sha256=hashlib.sha256(content).hexdigest(),
         file_bytes=len(content),
         licence="MIT",
-        tokenizer=Tokenizer(
-            member="plait_test_listener_1/tokenizer.json",
-            bytes=len(tokenizer),
-            sha256=hashlib.sha256(tokenizer).hexdigest(),
+        beside=(
+            CarriedFile(
+                member="plait_test_listener_1/tokenizer.json",
+                bytes=len(tokenizer),
+                sha256=hashlib.sha256(tokenizer).hexdigest(),
+            ),
         ),
     )

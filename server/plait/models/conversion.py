@@ -1,7 +1,7 @@
-"""Runs one of Kokoro's converters in a process of its own.
+"""Runs a converter of speech or embedding models in a process of its own.
 
-A converter holds the whole model several times over (1.7 GB at its peak) and leaves 1 GB with the
-process it ran in, which may be a server's. The process prints a JSON line for each percent, and
+Kokoro's hold the whole model several times over (1.7 GB at their peak) and leave 1 GB with the
+process they ran in, which may be a server's. The process prints a JSON line for each percent, and
 one for a typed error; it ends with us, at the latest at its next line. Its stderr is kept for the
 reason of an end that it could not explain.
 Does NOT know: what the converters do.
@@ -31,6 +31,7 @@ Percent = Callable[[float], None]
 _CONVERTERS: Final = {
     "kokoro-onnx": ("plait.models.kokoro.graphs", "build_graphs"),
     "kokoro-torch": ("plait.models.kokoro.torch_weights", "convert"),
+    "onnx": ("plait.models.embedding.convert", "convert"),
 }
 
 

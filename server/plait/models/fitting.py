@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from plait.models.catalogue import STARTERS
+from plait.models.embedding.source_directory import not_embedding
 from plait.models.errors import UnsupportedModel
 from plait.models.forms import METHOD_OF, Engine
 from plait.models.install_whisper import not_whisper
@@ -18,6 +19,7 @@ _SETTING: Final[Mapping[Method, str]] = {
     "chat": "chat_model",
     "synthesize": "speech_model",
     "transcribe": "transcribe_model",
+    "embed": "embed_model",
 }
 
 
@@ -34,6 +36,8 @@ def require_possible(source: Source, engine: Engine) -> None:
         )
     if method == "transcribe" and isinstance(source, HubModel) and known is None:
         raise not_whisper(source)
+    if method == "embed" and _is_file(source):
+        raise not_embedding("it is a single file")
     if engine == "llamacpp" and _is_mlx(source):
         raise UnsupportedModel(
             f"{source.description} holds MLX weights, which llama.cpp cannot load.",
@@ -46,6 +50,12 @@ def _method_of(source: Source) -> Method | None:
     if isinstance(source, Starter):
         return source.method
     return "transcribe" if source.listens else None
+
+
+def _is_file(source: Source) -> bool:
+    if isinstance(source, HubModel):
+        return source.file is not None
+    return isinstance(source, LocalModel) and source.path.is_file()
 
 
 def _is_mlx(source: Source) -> bool:

@@ -3,7 +3,8 @@
 llama.cpp reads the GGUF as it is, and whisper.cpp a ggml file; every other form is built here, a
 directory, or for whisper.cpp a file. Where a form is made for one engine alone its name carries a
 version, so that a Plait that builds it otherwise builds it anew.
-Importing this module imports no numpy; the converters of speech run in a process of their own.
+Importing this module imports no numpy; the converters of speech and embedding models run in a
+process of their own.
 Does NOT know: where weights come from, locks, staging.
 """
 
@@ -24,7 +25,7 @@ from plait.models.gguf_file import read_gguf
 from plait.models.mlx_weights import Dtype, convert
 from plait.models.sources import Method
 
-Engine = Literal["llamacpp", "mlx", "kokoro-onnx", "kokoro-torch", "whisper"]
+Engine = Literal["llamacpp", "mlx", "kokoro-onnx", "kokoro-torch", "whisper", "onnx"]
 Percent = Callable[[float], None]
 Converter = Callable[[Path, Path, Percent], None]
 """(weight file, existing empty directory to fill or new file to write, progress in percent)"""
@@ -35,19 +36,22 @@ METHOD_OF: Final[Mapping[Engine, Method]] = {
     "kokoro-onnx": "synthesize",
     "kokoro-torch": "synthesize",
     "whisper": "transcribe",
+    "onnx": "embed",
 }
 # Raise the number when the converter writes something else.
 _VERSIONED: Final[Mapping[str, str]] = {
     "kokoro-onnx": "onnx-1",
     "kokoro-torch": "torch-1",
     "whisper": "ggml-1.bin",
+    "onnx": "embed-1",
 }
 _FILES: Final = frozenset({"whisper"})
-# 82 million float32 and a little, and the larger starter; an MLX form's size depends on the model.
+# 82 million float32 and a little, and the larger starters; an MLX form's size depends on the model.
 _DISK_BYTES: Final[Mapping[Engine, int]] = {
     "kokoro-onnx": 335_000_000,
     "kokoro-torch": 335_000_000,
     "whisper": 82_000_000,
+    "onnx": 92_000_000,
 }
 
 
@@ -77,10 +81,11 @@ def is_current(engine: str, where: str, weights: str | None) -> bool:
 
 
 def require_converter(engine: Engine) -> None:
-    """Raise UnsupportedModel when the package that reads Kokoro's weights is not installed."""
-    if METHOD_OF[engine] != "synthesize" or is_importable("onnx"):
+    """Raise UnsupportedModel when the package that writes graphs is not installed."""
+    if METHOD_OF[engine] not in ("synthesize", "embed") or is_importable("onnx"):
         return
-    missing = engine_missing("kokoro-onnx")  # it comes, or cannot come, with the engine
+    # It comes, or cannot come, with the engine.
+    missing = engine_missing("onnx" if engine == "onnx" else "kokoro-onnx")
     reason = "onnx is not installed" if missing is None else missing.reason
     step = install_command("speech") if missing is None else missing.next_step
     raise UnsupportedModel(f"A model for {engine} cannot be made here: {reason}.", f"Run: {step}")
@@ -106,6 +111,7 @@ CONVERTERS: Final[Mapping[Engine, Converter]] = {
     "kokoro-onnx": partial(convert_apart, "kokoro-onnx"),
     "kokoro-torch": partial(convert_apart, "kokoro-torch"),
     "whisper": _to_ggml,
+    "onnx": partial(convert_apart, "onnx"),
 }
 
 

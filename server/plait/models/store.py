@@ -3,6 +3,7 @@
     models/<name>/model.gguf, tokenizer.json, tokenizer_config.json, mlx-<dtype>/…, manifest.json
     models/<name>/model.onnx, voices/<voice>.bin, onnx-<version>/…, torch-<version>/…, manifest.json
     models/<name>/model.bin, tokenizer.json, ggml-<version>.bin, manifest.json
+    models/<name>/model.safetensors or .onnx, tokenizer.json, …, embed-<version>/…, manifest.json
     models/.staging-…      work in progress; renamed into place when complete, else deleted
     models/.locks/<name>   held while a model is changed, so that concurrent pulls wait
 
@@ -25,7 +26,7 @@ from typing import Final
 from platformdirs import user_cache_dir
 
 from plait.installation import program_name
-from plait.models import forms, install, install_speech, install_whisper
+from plait.models import forms, install, install_embed, install_speech, install_whisper
 from plait.models.carrier import Progress, download_disk_bytes
 from plait.models.catalogue import STARTERS, resolve
 from plait.models.errors import StoreError, UnknownModel, disk_errors, disk_full
@@ -39,6 +40,7 @@ _FETCH: Final = {
     "chat": install.fetch,
     "synthesize": install_speech.fetch,
     "transcribe": install_whisper.fetch,
+    "embed": install_embed.fetch,
 }
 
 

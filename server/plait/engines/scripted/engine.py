@@ -1,8 +1,8 @@
 """An engine for tests and benchmarks: what it does is written in the prompt, and costs no model.
 
-The last user message, the text to speak or the prompt of a transcription is the script, in the
-language of `script.py`; the method is `LoadSpec.method`: chat (`jobs`), synthesize (`speech`) or
-transcribe (`listening`).
+The last user message, the text to speak, the prompt of a transcription or the first text to embed
+is the script, in the language of `script.py`; the method is `LoadSpec.method`: chat (`jobs`),
+synthesize (`speech`), transcribe (`listening`) or embed (`embedding`).
 
 `LoadSpec.options`: tokens (16), step_seconds (0.0), interruptible (True), kv_bytes_per_token
 (1024); cores (1: those it says it can use); load_seconds (0.0; percents are reported), load_fail
@@ -35,16 +35,18 @@ from plait.engines.base import (
     Starved,
     Stats,
 )
+from plait.engines.scripted.embedding import FORMAT as ROWS, embed_job
 from plait.engines.scripted.faults import break_as_told, die, hang, stumble
 from plait.engines.scripted.jobs import ChatJob, ScriptedJob
 from plait.engines.scripted.listening import listening_job
 from plait.engines.scripted.script import Script, parse_script
-from plait.engines.scripted.speech import FORMAT, SpeechJob
+from plait.engines.scripted.speech import FORMAT as SPEECH, SpeechJob
 from plait.errors import ContextOverflow, EmptyText, ModelLoadFailed, UnsupportedMethod
 
 SLICE_SECONDS = 0.05
 LOAD_STEPS = 4
 DEFAULT_SLOTS = 4  # where the spec leaves it to the engine
+FORMATS = {"synthesize": SPEECH, "embed": ROWS}
 
 
 @dataclass(slots=True)
@@ -107,7 +109,7 @@ class ScriptedEngine:
             max_tokens=spec.max_tokens,
             kv_budget_bytes=spec.kv_budget_bytes or budget,
             kv_kind="freed",
-            format=FORMAT if spec.method == "synthesize" else None,
+            format=FORMATS.get(spec.method),
             cores=int(spec.options.get("cores", 1)),
         )
 
@@ -120,6 +122,9 @@ class ScriptedEngine:
             return self._prepare_speech(job)
         if job.method == "transcribe":
             self._jobs[job.job] = listening_job(job.job, job.params, self._read, self._clock)
+            return Prepared(job.job, prompt_tokens=0, reserve_bytes=0, max_tokens=0)
+        if job.method == "embed":
+            self._jobs[job.job] = embed_job(job.job, job.params, self._read)
             return Prepared(job.job, prompt_tokens=0, reserve_bytes=0, max_tokens=0)
         messages = [message.get("content") or "" for message in job.params["messages"]]
         script = self._read(messages[-1])
@@ -253,7 +258,7 @@ class ScriptedEngine:
         if job.prefilled < job.script.prefill_steps:
             job.prefilled += 1
             return
-        for _ in range(job.script.burst):
+        for _ in range(job.bursts):
             fault = break_as_told(job.script, job.produced)
             if fault is not None:
                 events.append(Failed(job.job, fault, job.usage))

@@ -38,6 +38,11 @@ class ScriptedJob:
         return True
 
     @property
+    def bursts(self) -> int:
+        """How often it advances in a step."""
+        return self.script.burst
+
+    @property
     def starves(self) -> bool:
         """It has nothing to do and has not said so."""
         active = self.started and not self.paused and self.release_at is None

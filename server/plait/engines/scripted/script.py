@@ -1,9 +1,10 @@
 """The little language in which a prompt tells the scripted engine what to do.
 
-The last user message, the text to speak or a transcription's prompt is the script: words of the
-form `key=value`, in any order; every other word is plain text. So any prompt works, and
-`tokens=3 step_ms=5 Hello` answers "w0 w1 w2 ". Spoken are all words, the script's too; "tokens"
-below are words there, and the words heard in a transcription, whose length its audio decides.
+The last user message, the text to speak, a transcription's prompt or the first text to embed is the
+script: words of the form `key=value`, in any order; every other word is plain text. So any prompt
+works, and `tokens=3 step_ms=5 Hello` answers "w0 w1 w2 ". Spoken are all words, the script's too;
+"tokens" below are words there, the words heard in a transcription, whose length its audio decides,
+and the texts of an embedding.
 
 Output
     tokens=N        natural length of the answer (default: option `tokens`); finish_reason `stop`,

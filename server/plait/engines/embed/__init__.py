@@ -1,0 +1,1 @@
+"""Embeddings: texts in micro-batches through a transformer on onnxruntime."""

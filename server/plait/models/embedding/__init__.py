@@ -1,0 +1,1 @@
+"""Embedding models: what a sentence-transformers directory says, and the form an engine loads."""
