@@ -46,10 +46,11 @@ def test_params_that_are_no_object_are_params_fault(raw: str) -> None:
 
 
 def test_tools_travel_up_to_the_documented_depth() -> None:
-    raw = json.dumps({"messages": [MESSAGE], "tools": [{"a": nested(61)}]})
+    tool = {"type": "function", "function": {"name": "time"}}
+    raw = json.dumps({"messages": [MESSAGE], "tools": [{**tool, "a": nested(61)}]})
     params = decode_params("chat", raw.encode())
     assert isinstance(params, ChatParams)
-    raw = json.dumps({"messages": [MESSAGE], "tools": [{"a": nested(64)}]})
+    raw = json.dumps({"messages": [MESSAGE], "tools": [{**tool, "a": nested(64)}]})
     assert refused(raw).param == "tools"
 
 

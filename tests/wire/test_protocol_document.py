@@ -87,6 +87,10 @@ def test_the_welcome_example_is_a_welcome() -> None:
     assert message.__struct_config__.tag == "welcome"
 
 
+def some_tools(count: int) -> list[dict[str, Any]]:
+    return [{"type": "function", "function": {"name": f"tool{n}"}} for n in range(count)]
+
+
 @pytest.mark.parametrize(
     ("method", "field", "inside", "outside"),
     [
@@ -99,7 +103,10 @@ def test_the_welcome_example_is_a_welcome() -> None:
         ("chat", "max_tokens", [1, 10**9, 2**63, None], [0, -1, 1.5, "5"]),
         ("chat", "logprobs", [True, False, 0, 20], [-1, 21]),
         ("chat", "stop", [[], ["a"] * 16, ["a" * 4096]], [[""], ["a"] * 17, ["a" * 4097]]),
-        ("chat", "tools", [[{}] * 128, None], [[{}] * 129, [1]]),
+        ("chat", "tools", [some_tools(128), [], None], [some_tools(129), [1], [{}]]),
+        ("chat", "tool_choice", ["auto", "none"], ["any", None, "required", 1]),
+        ("chat", "parallel_tool_calls", [True, False], [None, 1]),
+        ("chat", "response_format", [{"type": "text"}, None], [{"type": "xml"}, "text", {}]),
         ("transcribe", "sample_rate", [8000, 48000], [7999, 48001]),
         ("transcribe", "channels", [1, 2], [0, 3]),
         ("transcribe", "silence_ms", [200, 3000], [199, 3001, 500.5]),

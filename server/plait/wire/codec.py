@@ -15,10 +15,8 @@ import msgspec
 from plait.errors import InvalidMessage, InvalidRequest, UnsupportedMethod
 from plait.wire.close import CloseCode
 from plait.wire.diagnose import (
-    MAX_DEPTH,
     Fault,
     Unreadable,
-    at_most_values,
     fault_of,
     read_refused,
 )
@@ -30,6 +28,7 @@ from plait.wire.frames import (
     decode_binary as decode_binary,
     encode_binary as encode_binary,
 )
+from plait.wire.free_form import check_free_form, measure_free_form
 from plait.wire.messages import (
     MAX_ID,
     PARAMS,
@@ -40,8 +39,6 @@ from plait.wire.messages import (
 )
 
 MAX_INT = 2**31 - 1
-MAX_INT64 = 2**63 - 1
-MAX_FREE_FORM_VALUES = 10_000  # a few ms of the event loop, and more than 128 tools' worth
 CLIENT_TYPES = frozenset({"open", "ack", "input", "end", "cancel", "ping"})
 
 _client = msgspec.json.Decoder(ClientMessage)
@@ -50,20 +47,6 @@ _params: dict[str, msgspec.json.Decoder[Any]] = {
     method: msgspec.json.Decoder(kind) for method, kind in PARAMS.items()
 }
 _encoder = msgspec.json.Encoder()
-
-
-class _Calls(msgspec.Struct):
-    tool_calls: msgspec.Raw = msgspec.Raw(b"")
-
-
-class _FreeForm(msgspec.Struct):
-    """Only the free-form fields of chat's params, and these unread."""
-
-    tools: msgspec.Raw = msgspec.Raw(b"")
-    messages: list[_Calls] = []
-
-
-_free_form = msgspec.json.Decoder(_FreeForm)
 
 
 class BadField(Exception):
@@ -103,13 +86,13 @@ def decode_params(method: str, raw: bytes | memoryview | msgspec.Raw) -> Params:
             param="method",
         )
     try:
-        if method == "chat" and at_most_values(bytes(raw)) > MAX_FREE_FORM_VALUES:
-            _measure_free_form(raw)
+        if method == "chat":
+            measure_free_form(bytes(raw))
         params: Params = decoder.decode(raw)
     except (msgspec.DecodeError, RecursionError) as error:
         raise _invalid_request(_params_fault(bytes(raw), error), within="params") from None
     if isinstance(params, ChatParams):
-        _check_free_form(params)
+        check_free_form(params)
         if params.max_tokens is not None and params.max_tokens > MAX_INT:
             # An upper bound: any number beyond what could ever run means the same.
             params = msgspec.structs.replace(params, max_tokens=MAX_INT)
@@ -208,53 +191,3 @@ def _params_fault(raw: bytes, error: Exception) -> Fault:
         return read_refused(_as_text(raw), error).fault
     except (Unreadable, Undecodable) as unreadable:
         return Fault("", str(unreadable))
-
-
-def _measure_free_form(raw: bytes | memoryview | msgspec.Raw) -> None:
-    """Before decoding: to make and to walk a million tiny values takes up to a second."""
-    free_form = _free_form.decode(raw)
-    values = at_most_values(bytes(free_form.tools))
-    path = "tools"
-    for index, message in enumerate(free_form.messages):
-        if values > MAX_FREE_FORM_VALUES:
-            break
-        values += at_most_values(bytes(message.tool_calls))
-        path = f"messages[{index}].tool_calls"
-    if values > MAX_FREE_FORM_VALUES:
-        raise InvalidRequest(
-            f"{path}: tools and tool_calls hold more than {MAX_FREE_FORM_VALUES} values in all."
-            " Send fewer.",
-            param=path,
-        )
-
-
-def _check_free_form(params: ChatParams) -> None:
-    """Free-form fields travel on into templates and other encoders.
-
-    All of these recurse, and none carries an integer of more than 64 bits.
-    """
-    if params.tools is not None:
-        _check_values("tools", params.tools)
-    for index, message in enumerate(params.messages):
-        if message.tool_calls is not None:
-            _check_values(f"messages[{index}].tool_calls", message.tool_calls)
-
-
-def _check_values(path: str, value: Any) -> None:
-    level = [value]
-    for _ in range(MAX_DEPTH + 1):
-        if any(isinstance(node, int) and abs(node) > MAX_INT64 for node in level):
-            raise InvalidRequest(
-                f"{path}: holds an integer of more than 64 bits. Send it as a string.", param=path
-            )
-        level = [
-            child
-            for node in level
-            if isinstance(node, (dict, list))
-            for child in (node.values() if isinstance(node, dict) else node)
-        ]
-        if not level:
-            return
-    raise InvalidRequest(
-        f"{path}: nested more than {MAX_DEPTH} levels deep. Flatten it.", param=path
-    )

@@ -18,9 +18,12 @@ from typing import Any
 import msgspec
 from tokenizers import Tokenizer
 
+from plait.engines.chat.calls import CallParser
+from plait.engines.chat.dialects import MARKS, dialect_of
 from plait.engines.chat.template import ChatTemplate
-from plait.engines.chat.text import Vocabulary
-from plait.errors import ContextOverflow, ModelLoadFailed
+from plait.engines.chat.text import AnswerText, Vocabulary
+from plait.engines.chat.tools import as_text, in_system, in_user, names_of, tools_of
+from plait.errors import ContextOverflow, ModelLoadFailed, TemplateError
 from plait.wire.messages import ChatMessage, ChatParams
 
 # Ends of turn by their usual names: `eos_token` alone misses <|endoftext|> or <|eot_id|> beside it.
@@ -46,8 +49,13 @@ class ChatTokenizer:
         self._tokenizer = tokenizer
         self._template = template
         self._special = _special_pattern(tokenizer)
+        special = _special_tokens(tokenizer)
+        self.dialect = dialect_of(template.tool_source, frozenset(special))
         self.vocabulary = Vocabulary(
-            token_pieces(tokenizer), eos_ids, _skips_first_space(tokenizer)
+            token_pieces(tokenizer),
+            eos_ids,
+            _skips_first_space(tokenizer),
+            {special[name]: mark.encode() for name, mark in MARKS.items() if name in special},
         )
 
     @classmethod
@@ -78,13 +86,35 @@ class ChatTokenizer:
         refused here, because it would hold up every other job of the worker, and their cancels.
         """
         _refuse_at_sight(params.messages, context_tokens)
-        messages = [_template_message(message) for message in params.messages]
-        text, mark = self._template.render(messages, params.tools, self._special)
+        text, mark = self._render(params)
         _refuse_length(len(text), context_tokens)
         if len(text) > max(CHEAP_CHARS, DOUBTFUL_CHARS_PER_TOKEN * context_tokens):
             self._refuse_hopeless(text, context_tokens)
         # Pieces are encoded apart, so no special token can form across a mark.
         return self._encode(text.split(mark))
+
+    def answer(self, params: ChatParams, max_tokens: int) -> AnswerText:
+        """What becomes of the tokens of the answer; with tools, calls are told from text."""
+        tools = tools_of(params)
+        calls = None
+        if tools:
+            calls = CallParser(self.dialect, names_of(tools), parallel=params.parallel_tool_calls)
+        return AnswerText(self.vocabulary, params.stop, max_tokens, calls)
+
+    def _render(self, params: ChatParams) -> tuple[str, str]:
+        """A template that looks at no tools is told of them, and of calls, in plain words."""
+        messages = [_template_message(message) for message in params.messages]
+        tools = tools_of(params)
+        if self._template.tool_source is not None:
+            return self._template.render(messages, tools, self._special)
+        if not self._template.shows_calls:
+            messages = [as_text(message) for message in messages]
+        if not tools:
+            return self._template.render(messages, None, self._special)
+        try:
+            return self._template.render(in_system(messages, tools), None, self._special)
+        except TemplateError:  # some refuse the system's role
+            return self._template.render(in_user(messages, tools), None, self._special)
 
     def _encode(self, pieces: list[str]) -> list[int]:
         # Only the batch call lets other threads run meanwhile, the command reader among them.
@@ -212,13 +242,14 @@ def _sentencepiece_piece(text: str) -> bytes:
     return bytes([int(byte[1], 16)]) if byte else text.replace("\u2581", " ").encode()
 
 
+def _special_tokens(tokenizer: Tokenizer) -> dict[str, int]:
+    added = tokenizer.get_added_tokens_decoder()
+    return {known.content: token for token, known in added.items() if known.special}
+
+
 def _special_pattern(tokenizer: Tokenizer) -> re.Pattern[str] | None:
     """Matches every special token's text, the longest first."""
-    texts = [
-        added.content
-        for added in tokenizer.get_added_tokens_decoder().values()
-        if added.special and len(added.content) > 1
-    ]
+    texts = [text for text in _special_tokens(tokenizer) if len(text) > 1]
     texts.sort(key=len, reverse=True)
     return re.compile("|".join(map(re.escape, texts))) if texts else None
 

@@ -32,6 +32,7 @@ class ChatTemplate:
 
     def __init__(self, sources: dict[str, str], tokens: dict[str, str]) -> None:
         self._tokens = tokens
+        self._sources = sources
         self._environment = _environment()
         self._templates: dict[str, jinja2.Template | None] = {
             name: self._compile(source) for name, source in sources.items()
@@ -47,6 +48,21 @@ class ChatTemplate:
         else:
             sources = {"default": source} if isinstance(source, str) else {}
         return cls(sources, _special_tokens(config))
+
+    @property
+    def tool_source(self) -> str | None:
+        """The source of the template that is told of tools; None if none looks at them."""
+        source = self._tool_source
+        return source if re.search(r"\btools\b", source) else None
+
+    @property
+    def shows_calls(self) -> bool:
+        """Whether it renders the calls of a message, and results, rather than leaving them out."""
+        return "tool_calls" in self._tool_source
+
+    @property
+    def _tool_source(self) -> str:
+        return self._sources.get("tool_use", self._sources.get("default", ""))
 
     def render(
         self,

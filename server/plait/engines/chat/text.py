@@ -1,19 +1,23 @@
-"""From token ids to items of text: whole characters, stop strings, end of turn, length.
+"""From token ids to items: whole characters, stop strings, tool calls, end of turn, length.
 
 `Detokenizer` gives only whole characters and costs O(bytes of the token); `StopMatcher` holds back
-only what may still become a stop string; `AnswerText` joins both with the end-of-turn tokens and
-the token bound into what every chat adapter needs per job.
-Invariant: the concatenation of all items is the decoded answer up to the first stop, whatever the
-borders between tokens. Knows nothing of models, slots, jobs' lives or how a token was sampled.
+only what may still become a stop string; `AnswerText` joins both with the end-of-turn tokens, the
+token bound and, where tools were given, the parser of calls into what every chat adapter needs per
+job. Invariant: the concatenation of all items is the decoded answer up to the first stop, whatever
+the borders between tokens. Knows nothing of models, slots, jobs or how a token was sampled.
 """
 
 from __future__ import annotations
 
 import codecs
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
+
+from plait.engines.chat.calls import CallParser
+from plait.wire.messages import FinishReason
 
 Ending: TypeAlias = Literal["stop", "length"]
 
@@ -25,12 +29,14 @@ class Vocabulary(NamedTuple):
 
     `pieces`: bytes of every token id, b"" for special tokens, which are never shown. `eos_ids`:
     every token that ends a turn. `skips_first_space`: sentencepiece's, an answer's first piece
-    carries a space that is not part of it.
+    carries a space that is not part of it. `marks`: special tokens that are markup of tool calls,
+    and what stands for them in the text of an answer that may call.
     """
 
     pieces: Sequence[bytes]
     eos_ids: frozenset[int]
     skips_first_space: bool = False
+    marks: Mapping[int, bytes] = MappingProxyType({})
 
 
 class Detokenizer:
@@ -40,14 +46,18 @@ class Detokenizer:
     U+FFFD, exactly as decoding the whole answer at once would show them.
     """
 
-    def __init__(self, vocabulary: Vocabulary) -> None:
+    def __init__(self, vocabulary: Vocabulary, *, marks: bool = False) -> None:
+        """`marks`: whether the markup of tool calls is wanted."""
         self._pieces = vocabulary.pieces
+        self._marks = vocabulary.marks if marks else {}
         self._skips_space = vocabulary.skips_first_space
         self._decoder = codecs.getincrementaldecoder("utf-8")(errors="replace")
 
     def add(self, token: int) -> str:
         """Ids outside the table (padded vocabularies) have no text."""
         piece = self._pieces[token] if 0 <= token < len(self._pieces) else b""
+        if not piece and self._marks:
+            piece = self._marks.get(token, b"")
         if self._skips_space and piece:
             self._skips_space = False
             piece = piece.removeprefix(b" ")
@@ -141,16 +151,25 @@ class AnswerText:
     """One job's answer: `add` every token sampled, in order, until `finish_reason` is set.
 
     `tokens` are the ids produced so far without the end-of-turn token; a resumed job continues
-    from prompt + `tokens`. With `logprobs`, each delta lists the entries of its tokens.
+    from prompt + `tokens`. With `logprobs`, each delta lists the entries of its tokens. `calls`:
+    the parser of its tool calls, if any tools were given.
     """
 
-    def __init__(self, vocabulary: Vocabulary, stops: Collection[str], max_tokens: int) -> None:
+    def __init__(
+        self,
+        vocabulary: Vocabulary,
+        stops: Collection[str],
+        max_tokens: int,
+        calls: CallParser | None = None,
+    ) -> None:
         assert max_tokens >= 1
         self.tokens: list[int] = []
-        self.finish_reason: Ending | None = None
-        self.stop_string = False  # it ended at a stop string, so the engine would go on
-        self._detokenizer = Detokenizer(vocabulary)
+        self.finish_reason: FinishReason | None = None
+        # It ended where the engine would go on: at a stop string, or after the one call asked for.
+        self.stop_string = False
+        self._detokenizer = Detokenizer(vocabulary, marks=calls is not None)
         self._matcher = StopMatcher(stops)
+        self._calls = calls
         self._eos_ids = vocabulary.eos_ids
         self._max_tokens = max_tokens
         self._unsent_tokens = 0
@@ -163,35 +182,50 @@ class AnswerText:
         """
         assert self.finish_reason is None, "the answer has ended"
         if token in self._eos_ids:
-            self.finish_reason = "stop"
-            return self._delta(self._rest(cut=False))
+            return self._end("stop", self._rest(cut=False))
         self.tokens.append(token)
         self._unsent_tokens += 1
         if logprob is not None:
             self._unsent_logprobs.append(logprob)
         text, stopped = self._matcher.add(self._detokenizer.add(token))
         if stopped:
-            self.finish_reason = "stop"
             self.stop_string = True
-        elif len(self.tokens) >= self._max_tokens:
-            self.finish_reason = "length"
-            text += self._rest(cut=True)
-        return self._delta(text)
+            return self._end("stop", text)
+        if len(self.tokens) >= self._max_tokens:
+            return self._end("length", text + self._rest(cut=True))
+        return self._delta(text) if self._calls is None else self._parse(self._calls, text)
 
     def end(self, reason: Ending) -> Delta | None:
         """The engine itself ended the answer; -> what was held back."""
         assert self.finish_reason is None, "the answer has ended"
-        self.finish_reason = reason
-        return self._delta(self._rest(cut=reason == "length"))
+        return self._end(reason, self._rest(cut=reason == "length"))
 
     def _rest(self, *, cut: bool) -> str:
         text, stopped = self._matcher.add(self._detokenizer.finish(cut=cut))
         return text if stopped else text + self._matcher.flush()
 
-    def _delta(self, text: str) -> Delta | None:
-        if not text:
+    def _end(self, reason: Ending, text: str) -> Delta | None:
+        self.finish_reason = reason
+        if self._calls is None:
+            return self._delta(text)
+        content, tool_calls = self._calls.finish(text, cut=reason == "length")
+        if self._calls.completed and not self._calls.cut:
+            self.finish_reason = "tool_calls"
+        return self._delta(content, tool_calls)
+
+    def _parse(self, calls: CallParser, text: str) -> Delta | None:
+        content, tool_calls = calls.add(text)
+        if calls.done:
+            self.finish_reason = "tool_calls"
+            self.stop_string = True
+        return self._delta(content, tool_calls)
+
+    def _delta(self, text: str, tool_calls: list[dict[str, Any]] | None = None) -> Delta | None:
+        if not text and not tool_calls:
             return None  # an item is never empty; its tokens count with the next one
-        data: dict[str, Any] = {"content": text}
+        data: dict[str, Any] = {"content": text} if text else {}
+        if tool_calls:
+            data["tool_calls"] = tool_calls
         if self._unsent_logprobs:
             data["logprobs"] = self._unsent_logprobs
             self._unsent_logprobs = []

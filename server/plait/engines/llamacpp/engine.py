@@ -34,7 +34,6 @@ from plait.engines.base import (
     Stats,
 )
 from plait.engines.chat.prompt import ChatTokenizer, fit_answer, reserve_bytes
-from plait.engines.chat.text import AnswerText
 from plait.engines.llamacpp.job import Job, TokenNames
 from plait.engines.llamacpp.request import Arrival, Gone, Inbox, Request
 from plait.engines.llamacpp.seats import Seats
@@ -127,7 +126,7 @@ class LlamaCpp:
             max_tokens=self.info.max_tokens,
             context_tokens=context_tokens,
         )
-        answer = AnswerText(self._tokenizer.vocabulary, params.stop, max_tokens)
+        answer = self._tokenizer.answer(params, max_tokens)
         self._jobs[job.job] = Job(job.job, job.scope, params, prompt, answer, max_tokens)
         reserved = reserve_bytes(len(prompt) + max_tokens, self._kv_bytes_per_token)
         return Prepared(job.job, len(prompt), reserved, max_tokens)

@@ -61,7 +61,7 @@ def make_job(command: Prepare, tokenizer: ChatTokenizer, spec: LoadSpec) -> Job:
     max_tokens = fit_answer(
         len(prompt), params.max_tokens, max_tokens=spec.max_tokens, context_tokens=context_tokens
     )
-    answer = AnswerText(tokenizer.vocabulary, params.stop, max_tokens)
+    answer = tokenizer.answer(params, max_tokens)
     row = Row(prompt, answer.tokens, max_tokens, RowSampling(params))
     top = None if params.logprobs is False else int(params.logprobs)
     return Job(command.job, command.scope, row, answer, 0 if params.logprobs is True else top)
