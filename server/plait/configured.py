@@ -34,12 +34,14 @@ class Wanted:
     """`settings`: the configuration as it holds for this model, its engine named, never "auto".
 
     `optional`: its engine was left to us, so the rest starts without it where it cannot run.
+    `listed`: it is one of `[[models]]`.
     """
 
     method: MethodName
     settings: Config
     optional: bool
     preload: bool
+    listed: bool = False
 
     @property
     def engine(self) -> str:
@@ -102,4 +104,5 @@ def _of_table(config: Config, table: ModelTable) -> Wanted:
     for name in ("context_tokens", "max_tokens", "kv_budget_bytes"):
         if value := getattr(table, name):
             given[name] = value
-    return Wanted(table.method, replace(config, **given), optional=False, preload=table.preload)
+    settings = replace(config, **given)
+    return Wanted(table.method, settings, optional=False, preload=table.preload, listed=True)

@@ -10,6 +10,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, cast
 
+import msgspec
+
 from plait.config import Config
 from plait.config_checks import ConfigError, nearest
 from plait.configured import Wanted, wanted_models
@@ -95,7 +97,10 @@ def _spec(wanted: Wanted, model: InstalledModel | None) -> LoadSpec:
         wanted = _within_context(wanted, model)
     if model is not None and wanted.method == "synthesize":
         _check_voice(wanted.settings, model)
-    return spec_for(wanted, model)
+    spec = spec_for(wanted, model)
+    if model is None and wanted.listed:  # several scripted ones go by the names they are given
+        return msgspec.structs.replace(spec, model=wanted.model)
+    return spec
 
 
 def _within_context(wanted: Wanted, model: InstalledModel) -> Wanted:
