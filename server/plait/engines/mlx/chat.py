@@ -115,6 +115,8 @@ class MlxChat:
         assert entry.state is JobState.PREPARED, "a job starts once"
         entry.state = JobState.WAITING
         self._waiting.append(entry)
+        # First what it can use itself: its own room may be what that has to make way for.
+        entry.cached_tokens = self._kept.lend(entry.scope, entry.row)
         self._kept.reserve(entry.reserve_bytes)
         assert self._slots_used() <= self._spec.slots, "the scheduler overbooked the slots"
 
@@ -258,8 +260,6 @@ class MlxChat:
                 return
             entry = self._waiting.popleft()
             entry.state = JobState.COMPUTING
-            if entry.row.caches is None and not entry.answer.tokens:
-                entry.cached_tokens = self._kept.lend(entry.scope, entry.row)
             self._batch.insert(entry.row)
 
     def _drop_cancelled(self) -> None:
