@@ -103,11 +103,11 @@ export async function copyText(text) {
 
 /**
  * A copy button that says for a moment whether it worked.
- * @param {string} label @param {() => string} text
+ * @param {string} label @param {() => string | Promise<string>} text
  */
 export function copyButton(label, text) {
   const button = iconButton("copy", label, async () => {
-    const ok = await copyText(text());
+    const ok = await copyText(await text());
     const mark = /** @type {Element} */ (button.firstElementChild);
     setIcon(mark, ok ? "check" : "alert");
     button.title = ok ? "Copied" : "The browser refused the clipboard: select and copy by hand";

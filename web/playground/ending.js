@@ -1,9 +1,9 @@
 /**
- * How the state of a chat, a speech or a listening reads: what it waits for, how it ended, and what its last stops
+ * How the state of a chat, a speech, a listening or an embedding reads: what it waits for, how it ended, and what its last stops
  * took. Says nothing but what the server's terminal or its counters said. Pure; knows no DOM.
  *
  * @typedef {object} Run  what they have in common
- * @property {"speech" | "listening"} [kind]  absent: a chat
+ * @property {"speech" | "listening" | "embedding"} [kind]  absent: a chat
  * @property {string} state
  * @property {{ queue: Progress | null, started: unknown } | null} stream
  * @property {number} items
@@ -22,7 +22,7 @@
  * @property {string[]} parts  each is kept on one line where it fits
  */
 
-import { formatMs, ordinal, plural } from "./format.js";
+import { formatCount, formatMs, ordinal, plural } from "./format.js";
 
 /** @import { Trouble } from "./chats.js" */
 /** @import { Cancel, Progress, Timing, Usage, Wasted } from "../sdk/types.d.ts" */
@@ -68,6 +68,15 @@ const WORDS = {
     over: ["it had just finished", "nothing was left to stop"],
     lost: "The connection was lost while listening. The text so far is kept and can be saved.",
   },
+  embedding: {
+    reading: "Embedding the first lines…",
+    preparing: "Preparing the lines",
+    waste: (/** @type {Wasted} */ { texts }) =>
+      texts === undefined ? [] : [`${plural(texts, "line")} wasted`],
+    released: "slot released",
+    over: ["it had just finished", "nothing was left to stop"],
+    lost: "The connection was lost in mid-batch. The vectors so far are kept and can be saved; Again asks for all of them.",
+  },
 };
 
 /** @param {Run} run */
@@ -101,6 +110,7 @@ export function endingOf(chat) {
   if (chat.receipt) return receiptOf(chat, chat.receipt);
   if (chat.kind === "speech") return { tone: "plain", mark: "check", parts: spokenParts(chat) };
   if (chat.kind === "listening") return { tone: "plain", mark: "check", parts: heardParts(chat) };
+  if (chat.kind === "embedding") return embeddedEnding(chat);
   const seconds = chat.endedAt === null ? "" : ` in ${formatMs(chat.endedAt - chat.sentAt)}`;
   const why = chat.finishReason === "length" ? ["reached its token limit"] : [];
   return { tone: "plain", mark: "check", parts: [`done${seconds}`, ...why] };
@@ -120,6 +130,22 @@ function spokenParts({ usage, timing }) {
 function heardParts({ usage, items }) {
   const heard = usage?.audioMs === undefined ? "done" : `heard ${formatMs(usage.audioMs)}`;
   return [heard, items === 0 ? "nobody spoke" : "all of it is final"];
+}
+
+/** How many lines have a vector, and that some have none. @param {Run} embedding @returns {Ending} */
+function embeddedEnding({ usage, timing, items }) {
+  const failed = Number(usage?.failed ?? 0);
+  const cut = Number(usage?.truncated ?? 0);
+  const computedMs = computingMs(timing);
+  const parts = [
+    `embedded ${plural(items - failed, "line")}`,
+    ...(computedMs === null ? [] : [`in ${formatMs(computedMs)}`]),
+    ...(cut > 0 ? [`${formatCount(cut)} cut`] : []),
+    ...(failed > 0 ? [`${plural(failed, "line")} without a vector, marked in the list`] : []),
+  ];
+  return failed > 0
+    ? { tone: "warn", mark: "alert", parts }
+    : { tone: "plain", mark: "check", parts };
 }
 
 /** The time it held a slot and was not at rest for its listener. @param {Timing | null | undefined} timing */

@@ -26,6 +26,12 @@ export function formatCount(n) {
   return Math.round(n).toLocaleString("en");
 }
 
+/** Of ±1; a hair below nothing is nothing. @param {number} value */
+export function formatCosine(value) {
+  const text = value.toFixed(2);
+  return text === "-0.00" ? "0.00" : text;
+}
+
 /** @param {number} n @param {string} one @param {string} [many] */
 export function plural(n, one, many = `${one}s`) {
   return `${formatCount(n)} ${n === 1 ? one : many}`;

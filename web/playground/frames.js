@@ -193,9 +193,10 @@ export function preview(frame) {
   );
   if (type === "item") {
     const said = data?.content ?? data?.mark?.text ?? data?.segment?.text;
+    if (data?.error) return `${data.index} ${data.error.code}`;
     return typeof said === "string" ? JSON.stringify(said) : String(data?.event ?? "");
   }
-  if (type === "input") return JSON.stringify(text ?? texts ?? "");
+  if (type === "input") return texts ? `${texts.length} texts` : JSON.stringify(text ?? "");
   if (type === "cancelled")
     return `${released ? formatMs(stop_ms) : "late"}${by === "client" ? "" : `, ${by}`}`;
   if (type === "rejected" || type === "error") return String(error?.code ?? code ?? "");

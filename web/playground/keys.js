@@ -22,10 +22,11 @@ export function installKeys(app) {
  * it before it comes here; a drawer over the panel goes before an answer does.
  * @param {App} app @param {KeyboardEvent} event
  */
-function stopByKey({ chats, speeches, listenings, store, wire }, event) {
+function stopByKey({ chats, speeches, listenings, embeddings, store, wire }, event) {
   if (event.shiftKey) {
     speeches.stopAll();
     listenings.stopAll();
+    embeddings.stopAll();
     chats.stopAll();
     return;
   }
@@ -40,6 +41,7 @@ function stopByKey({ chats, speeches, listenings, store, wire }, event) {
   const stops = [
     { panel: "speak", run: speeches.focused(), by: speeches },
     { panel: "listen", run: listenings.focused(), by: listenings },
+    { panel: "embed", run: embeddings.focused(), by: embeddings },
     { panel: "chat", run: chats.focused(), by: chats },
   ].filter(({ run }) => run !== null);
   const meant = stops.find(({ panel }) => panel === store.state.panel) ?? stops.at(-1);
@@ -67,8 +69,11 @@ function isTyping(target) {
 /** @param {App} app */
 function createHelp(app) {
   const keys = [
-    ["Ctrl ↵", "Send, speak, record and done"],
-    ["Esc", "Close what is open here, else stop what is spoken, heard or the focused answer"],
+    ["Ctrl ↵", "Send, speak, embed, record and done"],
+    [
+      "Esc",
+      "Close what is open here, else stop what is spoken, heard, embedded or the focused answer",
+    ],
     ["Shift Esc", "Stop all"],
     ...app.panels.map(({ label }, index) => [String(index + 1), `Show ${label}`]),
     ["/", "Write"],

@@ -1,10 +1,11 @@
 /**
  * The page's one connection: makes the SDK client, keeps its state in the store, feeds the wire
  * inspector, and asks for a token where the server wants one. The token lives in sessionStorage
- * (this tab, until it closes), never in a URL. Knows no DOM.
+ * (this tab, until it closes), never in a URL; each attempt to connect shows a ticket for it. Knows no DOM.
  */
 
 import { connect } from "../sdk/index.js";
+import { fetchTicket, TokenRefused } from "./ticket.js";
 
 /** @import { FrameEvent, Plait, StateEvent, Welcome } from "../sdk/types.d.ts" */
 
@@ -44,7 +45,10 @@ export class Link {
 
   async open(refused = false) {
     const token = this.#tokenRequired ? await this.#token(refused) : undefined;
-    const client = connect(undefined, token === undefined ? {} : { token });
+    const client = connect(
+      undefined,
+      token === undefined ? {} : { token: () => this.#ticket(token) },
+    );
     this.#client = client;
     this.#store.state.connection.guarded = token !== undefined;
     client.on("frame", (frame) => {
@@ -63,6 +67,24 @@ export class Link {
     return token;
   }
 
+  /** @param {string} token */
+  async #ticket(token) {
+    try {
+      return await fetchTicket(token);
+    } catch (error) {
+      if (error instanceof TokenRefused) this.#askAgain();
+      throw error;
+    }
+  }
+
+  /** The token is no good: leave the client that has it, and ask for another. */
+  #askAgain() {
+    void this.#client?.close();
+    this.#client = null;
+    this.#tokenRequired = true;
+    void this.open(true);
+  }
+
   /** @param {Plait} client @param {StateEvent} event */
   #noticeState(client, { state, error }) {
     if (client !== this.#client) return;
@@ -72,8 +94,7 @@ export class Link {
     if (state === "open" && client.welcome) this.#noticeWelcome(client.welcome);
     if (state === "closed" && error?.code === "unauthorized") {
       connection.detail = ""; // the dialog says it
-      this.#tokenRequired = true;
-      void this.open(true);
+      this.#askAgain();
     }
     this.#store.changed("connection");
   }
@@ -82,11 +103,12 @@ export class Link {
   #noticeWelcome(welcome) {
     const { state } = this.#store;
     Object.assign(state.connection, { wasOpen: true, leavingAt: null, detail: "" });
-    const { chat, synthesize, transcribe } = welcome.methods ?? {};
+    const { chat, synthesize, transcribe, embed } = welcome.methods ?? {};
     state.models = namesOf(chat?.models);
     state.hearing = transcribe
       ? { models: namesOf(transcribe.models), languages: transcribe.languages ?? [] }
       : null;
+    state.embedModels = embed ? namesOf(embed.models) : null;
     state.voices = synthesize ? (synthesize.voices ?? []) : null;
   }
 }

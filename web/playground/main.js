@@ -17,6 +17,7 @@
  * @property {Chats} chats
  * @property {Speeches} speeches
  * @property {Listenings} listenings
+ * @property {Embeddings} embeddings
  * @property {WireDrawer} wire
  * @property {Panel[]} panels
  * @property {(panel: Panel) => void} addPanel
@@ -28,12 +29,14 @@
 import { createBanner } from "./banner.js";
 import { Chats } from "./chats.js";
 import { h } from "./dom.js";
+import { Embeddings } from "./embeddings.js";
 import { FrameLog } from "./frames.js";
 import { installKeys } from "./keys.js";
 import { Link } from "./link.js";
 import { Listenings } from "./listenings.js";
 import { MetricsReader } from "./metrics.js";
 import { register as registerChat } from "./panels/chat.js";
+import { register as registerEmbed } from "./panels/embed.js";
 import { register as registerListen } from "./panels/listen.js";
 import { register as registerMonitor } from "./panels/monitor.js";
 import { register as registerSpeak } from "./panels/speak.js";
@@ -80,6 +83,9 @@ const store = new Store({
   microphoneTrouble: null,
   listening: null,
   listeningStops: [],
+  embedModels: null,
+  embedding: null,
+  embeddingStops: [],
   sample: null,
   history: [],
   panel: "chat",
@@ -105,6 +111,12 @@ const listenings = new Listenings(
   announce,
   () => metrics.readSoon(),
 );
+const embeddings = new Embeddings(
+  store,
+  () => link.client(),
+  announce,
+  () => metrics.readSoon(),
+);
 const link = new Link(
   store,
   boot.tokenRequired,
@@ -116,6 +128,7 @@ const link = new Link(
         chats.noticeFrame(Number(frame.streamId));
         speeches.noticeFrame(Number(frame.streamId));
         listenings.noticeFrame(Number(frame.streamId));
+        embeddings.noticeFrame(Number(frame.streamId));
       });
   },
   askToken,
@@ -131,6 +144,7 @@ const app = {
   chats,
   speeches,
   listenings,
+  embeddings,
   wire: new WireDrawer(store, log, byId("wire")),
   panels: [],
   addPanel: (panel) => app.panels.push(panel),
@@ -151,17 +165,19 @@ function showPanel(name) {
   if (app.wire.overlays) app.wire.toggle(false, false);
   for (const [other, { root }] of mounted) root.hidden = other !== name;
   store.state.panel = name;
-  store.changed("panel", "chats", "speech", "listening", "metrics");
+  store.changed("panel", "chats", "speech", "listening", "embedding", "metrics");
 }
 
 store.subscribe(["metrics"], () => {
   chats.noticeSample();
   speeches.noticeSample();
   listenings.noticeSample();
+  embeddings.noticeSample();
 });
 registerChat(app);
 registerListen(app);
 registerSpeak(app);
+registerEmbed(app);
 registerMonitor(app);
 createBanner(store, centre);
 const { showHelp } = installKeys(app);

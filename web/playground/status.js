@@ -64,7 +64,7 @@ export class StatusBar {
       item("loop lag", this.lag, "How late the server's event loop runs", "optional last"),
     );
     store.subscribe(["connection"], () => this.#renderConnection());
-    store.subscribe(["metrics", "chats", "speech", "listening", "connection"], () =>
+    store.subscribe(["metrics", "chats", "speech", "listening", "embedding", "connection"], () =>
       this.#renderCounters(),
     );
     this.#renderConnection();
@@ -105,10 +105,9 @@ export class StatusBar {
       this.slots.append(square);
     }
     while (this.#squares.length > squares) this.#squares.pop()?.remove();
-    const { chats, speech, preview, spokenAnswer, listening } = this.#store.state;
-    const runs = [...chats, listening, speech, preview?.speech, spokenAnswer?.speech].filter(
-      (run) => run != null,
-    );
+    const { chats, speech, preview, spokenAnswer, listening, embedding } = this.#store.state;
+    const speeches = [speech, preview?.speech, spokenAnswer?.speech];
+    const runs = [...chats, listening, ...speeches, embedding].filter((run) => run != null);
     const mine = runs.filter(({ state }) => HOLDING.has(state));
     for (const [index, square] of this.#squares.entries()) {
       square.classList.toggle("used", index < used);

@@ -2,12 +2,13 @@
  * The page's one state and when it is drawn: whoever changes a part says so, and each part's
  * subscribers run at most once per animation frame. Knows neither the DOM nor the protocol.
  *
- * @typedef {"connection" | "chats" | "text" | "speech" | "audio" | "listening" | "heard" | "wire" | "metrics" | "panel"} Topic
+ * @typedef {"connection" | "chats" | "text" | "speech" | "audio" | "listening" | "heard" | "embedding" | "vectors" | "wire" | "metrics" | "panel"} Topic
  *
  * @typedef {import("./chats.js").Chat} Chat
  * @typedef {import("./metrics.js").Sample} Sample
  * @typedef {import("./speeches.js").Speech} Speech
  * @typedef {import("./listenings.js").Listening} Listening
+ * @typedef {import("./new-embedding.js").Embedding} Embedding
  *
  * @typedef {object} ConnectionState
  * @property {import("../sdk/types.d.ts").ConnectionState} state
@@ -33,6 +34,9 @@
  * @property {{ code: string, message: string } | null} microphoneTrouble  why the last Record had none
  * @property {Listening | null} listening  the Listen panel's, running or over
  * @property {(number | "late")[]} listeningStops  as `stops`
+ * @property {string[] | null} embedModels  that embed, the default first; null: the server does not
+ * @property {Embedding | null} embedding  the Embed panel's, running or over
+ * @property {(number | "late")[]} embeddingStops  as `stops`
  * @property {Sample | null} sample  newest reading of /metrics
  * @property {Sample[]} history  the last two minutes of readings
  * @property {string} panel

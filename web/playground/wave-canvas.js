@@ -2,9 +2,9 @@
 
 import { h } from "./dom.js";
 
-/** @param {() => void} onResize  it is empty now, and must be drawn anew */
-export function createWaveCanvas(onResize) {
-  const canvas = h("canvas", { class: "wave", "aria-hidden": "true" });
+/** @param {() => void} onResize  it is empty now, and must be drawn anew @param {string} [className] */
+export function createWaveCanvas(onResize, className = "wave") {
+  const canvas = h("canvas", { class: className, "aria-hidden": "true" });
   const context = /** @type {CanvasRenderingContext2D} */ (canvas.getContext("2d"));
   const element = h("div", { class: "wave-box" }, canvas);
   new ResizeObserver(() => {

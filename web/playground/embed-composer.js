@@ -1,0 +1,138 @@
+/** Where lines to embed are pasted: the lines, which model, what becomes of those that are too long. */
+
+import { h, icon, setText } from "./dom.js";
+import { formatCount, plural } from "./format.js";
+import { linesOf, MAX_LINES } from "./new-embedding.js";
+
+/** @import { App } from "./main.js" */
+/** @import { EmbedAsk } from "./new-embedding.js" */
+
+const MAX_INPUT_PIXELS = 112;
+
+/**
+ * @param {App} app
+ * @param {string} text  to begin with
+ * @param {(ask: EmbedAsk) => void} onEmbed
+ */
+export function createEmbedComposer({ store }, text, onEmbed) {
+  const input = h("textarea", {
+    class: "composer-input",
+    rows: 3,
+    placeholder: "Paste lines; each becomes a vector",
+    "aria-label": "Lines to embed",
+    "data-testid": "embed-input",
+    oninput: () => sync(),
+  });
+  input.value = text;
+  const models = h("select", {
+    class: "field compact",
+    "aria-label": "Model",
+    "data-testid": "embed-model",
+  });
+  const picker = h("div", { class: "picker", title: "Model", hidden: true }, models);
+  const truncate = h("input", { type: "checkbox", "data-testid": "truncate" });
+  const count = h("span", { class: "hint", "data-testid": "line-count" });
+  const embed = h(
+    "button",
+    {
+      type: "submit",
+      class: "button primary",
+      "data-testid": "embed",
+      title: "Embed (Ctrl+Enter)",
+    },
+    h("span", {}, "Embed"),
+    icon("embed"),
+  );
+  const form = h(
+    "form",
+    { class: "composer embed-composer", "aria-label": "Embed", onsubmit: submit, onkeydown: onKey },
+    input,
+    h(
+      "div",
+      { class: "composer-row" },
+      picker,
+      h(
+        "label",
+        { class: "check", title: "Embed the beginning of lines that are too long for the model" },
+        truncate,
+        h("span", {}, "Cut long lines"),
+      ),
+      h("span", { class: "spacer" }),
+      count,
+      h("kbd", { class: "wide-only" }, "Ctrl ↵"),
+      embed,
+    ),
+  );
+
+  /** @param {KeyboardEvent} event */
+  function onKey(event) {
+    if (event.key !== "Enter" || !(event.ctrlKey || event.metaKey)) return;
+    event.preventDefault();
+    form.requestSubmit();
+  }
+
+  /** @param {SubmitEvent} event */
+  function submit(event) {
+    event.preventDefault();
+    if (leaving()) return;
+    const ask = read();
+    if (ask.lines.length === 0) input.focus();
+    else onEmbed(ask);
+  }
+
+  /** @returns {EmbedAsk} */
+  const read = () => ({
+    lines: linesOf(input.value).slice(0, MAX_LINES),
+    ...(!picker.hidden && { model: models.value }),
+    truncate: truncate.checked,
+  });
+  const leaving = () => store.state.connection.leavingAt !== null;
+
+  function sync() {
+    const { length } = linesOf(input.value);
+    embed.disabled = leaving() || length === 0;
+    input.readOnly = leaving();
+    form.classList.toggle("paused", leaving());
+    setText(count, countText(length));
+    if (input.offsetParent === null) return; // not seen: it has no height yet
+    input.style.height = "auto";
+    input.style.height = `${Math.min(input.scrollHeight, MAX_INPUT_PIXELS)}px`;
+  }
+
+  let offered = "";
+  function offer() {
+    const names = store.state.embedModels ?? [];
+    if (names.join("\n") === offered) return;
+    offered = names.join("\n");
+    models.replaceChildren(...names.map((name) => h("option", { value: name }, name)));
+    picker.hidden = names.length < 2; // nothing to choose
+  }
+
+  store.subscribe(["connection"], () => {
+    offer();
+    sync();
+  });
+  store.subscribe(["panel"], sync);
+  offer();
+  sync();
+  return {
+    element: form,
+    focus: () => {
+      sync();
+      input.focus();
+    },
+    read,
+    /** @param {string} sample */
+    fill: (sample) => {
+      input.value = sample;
+      input.scrollTop = 0;
+      sync();
+    },
+  };
+}
+
+/** @param {number} lines */
+export function countText(lines) {
+  if (lines <= MAX_LINES) return plural(lines, "line");
+  return `the first ${formatCount(MAX_LINES)} of ${formatCount(lines)} lines; the SDK takes any number`;
+}
