@@ -14,7 +14,8 @@ from tests.live.peer import peer
 from tests.live.server import LiveServer, live_server
 
 CANARY = "CANARY-d41d8cd9"
-PATHS = ["/", "/healthz", "/readyz", "/metrics", "/static/sdk/index.js", "/nope"]
+PATHS = ["/", "/healthz", "/readyz", "/metrics", "/v1/status", "/v1/ticket", "/v1/ws", "/nope"]
+PATHS += ["/static/sdk/index.js"]
 
 
 @pytest.mark.parametrize("path", PATHS)

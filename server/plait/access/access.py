@@ -156,8 +156,10 @@ class Access:
         if strangers:
             log.warning("tokens.of_undeclared_apps", apps=strangers)
         grants = [_grant(record) for record in records if record.app in self._declared]
-        required = bool(self._configured or self._declared)
-        return Keyring([*self._configured, *grants], required=required)
+        grants = [*self._configured, *grants]
+        if self._declared and not grants:
+            log.warning("tokens.none", so="nobody can connect", next="plait token create APP")
+        return Keyring(grants, required=bool(self._configured or self._declared))
 
     def _check(self, connection: _Connection) -> None:
         """Take it back, or look again when it is due."""

@@ -9,11 +9,13 @@ Does NOT know: tokens, how a caller was recognised, memory (the ledger charges `
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 from plait import __version__
 from plait.errors import RateLimited, TooManyStreams
+from plait.metrics import OUTCOMES as OUTCOMES
 from plait.scheduling.routing import Models
 from plait.wire.connection import OPEN_BURST_SECONDS
 from plait.wire.messages import Limits, Welcome
@@ -30,6 +32,7 @@ class AppAccount:
         self.connections = 0
         self.queued = 0
         self.active = 0
+        self.outcomes: Counter[str] = Counter()  # of streams that are over; keys are OUTCOMES
         self._max_streams = max_streams
         self._opens_per_second = opens_per_second
         self._opens: TokenBucket | None = None
@@ -66,7 +69,12 @@ class AppAccount:
         self.queued -= 1
         self.active += 1
 
-    def stream_ended(self, *, started: bool) -> None:
+    def stream_rejected(self) -> None:
+        """It never was one of the app's streams."""
+        self.outcomes["rejected"] += 1
+
+    def stream_ended(self, outcome: str, *, started: bool) -> None:
+        self.outcomes[outcome] += 1
         if started:
             self.active -= 1
         else:

@@ -253,6 +253,7 @@ class Session:
 
     def _reject(self, id: int, method: str, error: PlaitError) -> None:
         self.outbox.send_control(encode_server(Rejected(id, ErrorBody.of(error))))
+        self._caller.account.stream_rejected()
         self._reports.rejected(id, method, error)
 
     # --- streams call back (StreamOwner) -------------------------------------------------------
@@ -267,7 +268,7 @@ class Session:
     def on_stream_ended(self, stream: Stream, outcome: str, cancelled: Cancelled | None) -> None:
         del self._streams[stream.id]
         self._connection.forget(stream.id)
-        self._caller.account.stream_ended(started=stream.started)
+        self._caller.account.stream_ended(outcome, started=stream.started)
         self._reports.ended(stream.id, stream.method, stream.started, outcome, cancelled)
         # After this tick, so that the terminal itself is in the outbox first.
         if self._draining:
