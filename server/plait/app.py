@@ -1,7 +1,7 @@
 """The composition root: builds the gateway from a `Config`, serves it, and ends it in order.
 
-Everything long-lived is built here and owned here: metrics, one scheduler and one engine process
-per model, the set of sessions. SIGTERM is ours, not uvicorn's: say goaway, drain, cancel what is
+Everything long-lived is built here and owned here: metrics, the models and their engines (see
+`hosting`), the set of sessions. SIGTERM is ours, not uvicorn's: say goaway, drain, cancel what is
 left, and only then let uvicorn close sockets and the lifespan stop the workers.
 """
 
@@ -14,42 +14,34 @@ import secrets
 import signal
 import socket
 import time
-from collections.abc import AsyncIterator, Callable, Generator
-from pathlib import Path
+from collections.abc import AsyncIterator, Callable, Collection, Generator
+from dataclasses import replace
+from typing import Any
 
 import structlog
 import uvicorn
 from starlette.applications import Starlette
 from starlette.routing import WebSocketRoute
 
-from plait import logs
+from plait import __version__, logs, machine_memory
 from plait.access.access import Access
 from plait.access.apps import Apps
 from plait.access.keyring import Grant
 from plait.config import Config
 from plait.descriptors import AcceptTrouble, allow_connections
 from plait.engines.base import LoadSpec
-from plait.engines.process import EngineProcess
+from plait.hosting import Hosting, HostPolicy
 from plait.http.pages import Pages, SecurityHeaders
 from plait.http.security import Perimeter, PerimeterMiddleware
 from plait.http.websocket import AsgiSocket, PlaitWebSocketProtocol, WebSocketEndpoint
-from plait.machine_cores import core_ids
 from plait.metrics import Metrics
-from plait.scheduling.cores import Cores
-from plait.scheduling.offer import Offer
-from plait.scheduling.routing import Models
-from plait.scheduling.scheduler import Scheduler, SchedulerPolicy
+from plait.scheduling.pressure import Floor
 from plait.sessions.session import Session, SessionPolicy
 from plait.sessions.stream import StreamPolicy
-from plait.speech.languages import BY_LETTER, LANGUAGES, missing
 from plait.wire.messages import DEFAULT_WINDOW, Limits
 
 PING_SECONDS = 10
 LAG_SAMPLE_SECONDS = 0.1
-ENGINE_CLOSE_SECONDS = 3.0
-SCRIPTED_VOICES = ("af_heart", "bf_emma")
-SCRIPTED_LANGUAGES = ("en-us", "en-gb")
-SCRIPTED_HEARD_LANGUAGES = ("en", "de")
 BACKLOG = 128  # accepted at one go, with everybody else waiting
 
 Say = Callable[[str], None]  # one line to the operator's terminal
@@ -60,7 +52,10 @@ log = structlog.get_logger("plait.app")
 class Gateway:
     """All that lives as long as the server. Single event loop; nothing here computes."""
 
-    def __init__(self, config: Config, specs: list[LoadSpec]) -> None:
+    def __init__(
+        self, config: Config, specs: list[LoadSpec], preload: Collection[str], policy: HostPolicy
+    ) -> None:
+        """`config.memory_budget_bytes` is the budget itself here, never 0."""
         self.metrics = Metrics()
         self._config = config
         self._sessions: set[Session] = set()
@@ -69,18 +64,9 @@ class Gateway:
         self._draining = False
         self._grace: asyncio.Timeout | None = None
         self._names = itertools.count(1)
-        self._engines: dict[str, EngineProcess] = {}
-        self._schedulers: dict[str, Scheduler] = {}
-        self.cores = Cores(_budget(specs), self._engines, self.metrics)
-        offers: dict[str, dict[str, Offer]] = {}
-        policy = SchedulerPolicy(config.max_queued, config.queue_timeout_seconds)
-        for spec in specs:
-            scheduler = Scheduler(spec.model, self.metrics, policy, method=spec.method)
-            scheduler.engine = self._engines[spec.model] = EngineProcess(spec, scheduler)
-            scheduler.activity.listener = self.cores
-            self._schedulers[spec.model] = scheduler
-            offers.setdefault(spec.method, {})[spec.model] = offer_of(config, spec, scheduler)
-        self.models = Models(offers)
+        self._started = time.monotonic()
+        self._hosting = Hosting(config, specs, preload, self.metrics, policy)
+        self.models = self._hosting.models
         self.access = Access.of(config)
         self.apps = Apps(config.apps, self.models)
         self._session_policy = SessionPolicy(
@@ -90,16 +76,12 @@ class Gateway:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run workers and the loop monitor for as long as the block."""
-        async with asyncio.TaskGroup() as tasks:
-            for engine in self._engines.values():
-                tasks.create_task(engine.run())
+        async with self._hosting.running(), asyncio.TaskGroup() as tasks:
             monitor = tasks.create_task(self._watch_loop())
             tokens = tasks.create_task(self.access.watch())
             yield
             monitor.cancel()
             tokens.cancel()
-            for engine in self._engines.values():
-                await engine.close(ENGINE_CLOSE_SECONDS)
 
     def refusal(self) -> str | None:
         """Why no further connection is taken, or None."""
@@ -125,27 +107,38 @@ class Gateway:
                 self._sessions_gone.set()
 
     def readiness(self) -> dict[str, str]:
-        """Per model: "ready", or the state that keeps it from making progress."""
-        now = time.monotonic()
+        """Per model: "ready", or what it does instead."""
+        return self._hosting.readiness()
+
+    def status(self) -> dict[str, Any]:
+        """The body of `/v1/status`."""
         return {
-            name: ("ready" if engine.healthy(now) else "stalled")
-            if engine.state == "ready"
-            else engine.state
-            for name, engine in self._engines.items()
+            "server": f"plait/{__version__}",
+            "uptime_seconds": round(time.monotonic() - self._started, 1),
+            **self._hosting.status(),
+            "apps": [
+                {
+                    "name": name,
+                    "connections": app.account.connections,
+                    "active": app.account.active,
+                    "queued": app.account.queued,
+                    "memory_bytes": self._hosting.ledger.app_used_bytes(name),
+                    "memory_budget_bytes": self._hosting.ledger.app_limit_bytes(name) or 0,
+                }
+                for name, app in self.apps.by_name.items()
+            ],
         }
 
     def render_metrics(self) -> bytes:
         """Prometheus text, with the engines' own account as of now."""
-        for name, engine in self._engines.items():
-            self._schedulers[name].observe_stats(engine.stats)
+        self._hosting.observe_stats()
         return self.metrics.render()
 
     async def drain(self) -> None:
         """Goaway; `drain_seconds` for what runs; then cancel it and see the terminals out."""
         self._draining = True
         log.info("drain.started", sessions=len(self._sessions))
-        for scheduler in self._schedulers.values():
-            scheduler.drain()
+        self._hosting.drain()
         for session in list(self._sessions):
             session.drain(self._config.drain_seconds)
         if not await self._wait_sessions(self._config.drain_seconds):
@@ -184,26 +177,6 @@ class Gateway:
             due = loop.time() + LAG_SAMPLE_SECONDS
             await asyncio.sleep(LAG_SAMPLE_SECONDS)
             self.metrics.loop_lag.observe(max(0.0, loop.time() - due))
-
-
-def _budget(specs: list[LoadSpec]) -> list[int]:
-    """The CPUs that were planned with; specs made without a plan have those of this process."""
-    return sorted({cpu for spec in specs for cpu in spec.cpus}) or core_ids()
-
-
-def offer_of(config: Config, spec: LoadSpec, scheduler: Scheduler) -> Offer:
-    """The model with the languages it knows and, where it speaks, its voices, default first."""
-    if spec.method == "transcribe":
-        return Offer(scheduler, languages=spec.options.get("languages", SCRIPTED_HEARD_LANGUAGES))
-    if spec.method != "synthesize":
-        return Offer(scheduler)
-    languages = [code for code in LANGUAGES if missing(code) is None]
-    if spec.engine == "scripted":
-        return Offer(scheduler, SCRIPTED_VOICES, SCRIPTED_LANGUAGES)
-    names = sorted(path.stem for path in Path(spec.options["voices"]).glob("*.bin"))
-    names.sort(key=lambda name: name != config.speech_voice)
-    spoken = [name for name in names if BY_LETTER.get(name[:1]) in languages]
-    return Offer(scheduler, spoken, languages)
 
 
 def limits_of(config: Config) -> Limits:
@@ -245,27 +218,28 @@ class PlaitServer(uvicorn.Server):
 def serve(
     config: Config,
     specs: list[LoadSpec],
+    preload: Collection[str],
     listening: socket.socket,
     say: Say,
 ) -> int:
     """Serve until SIGTERM or SIGINT; a second one ends the grace. Returns the exit status.
 
-    `say` tells the operator, in words, that the server stops and that it has stopped.
+    `preload` names the models that load at the start. `say` tells the operator, in words, that the
+    server stops and that it has stopped.
     """
     logs.configure(config.log_level)
     allow_connections(config.max_connections)
-    code = asyncio.run(_serve(config, specs, listening, say))
+    total_bytes = machine_memory.total_bytes()
+    policy = HostPolicy(Floor.of(total_bytes))
+    if not config.memory_budget_bytes:
+        config = replace(config, memory_budget_bytes=machine_memory.default_budget_bytes())
+    gateway = Gateway(config, specs, preload, policy)
+    code = asyncio.run(_serve(config, gateway, listening, say))
     say("Stopped.")
     return code
 
 
-async def _serve(
-    config: Config,
-    specs: list[LoadSpec],
-    listening: socket.socket,
-    say: Say,
-) -> int:
-    gateway = Gateway(config, specs)
+async def _serve(config: Config, gateway: Gateway, listening: socket.socket, say: Say) -> int:
     port = listening.getsockname()[1]
     perimeter = Perimeter.build(
         config.host,

@@ -209,7 +209,8 @@ def _serve(parsed: argparse.Namespace) -> int:
             webbrowser.open(url)  # the socket listens already, so the page only waits a moment
         from plait import app
 
-        return app.serve(config, specs, listening, _say_if_heard)
+        preload = [one.spec.model for one in provided if one.preload]
+        return app.serve(config, specs, preload, listening, _say_if_heard)
 
 
 def _say_if_heard(text: str) -> None:

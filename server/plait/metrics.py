@@ -45,6 +45,7 @@ class Metrics:
         )
         self._streams(r)
         self._models(r)
+        self._memory(r)
 
     def _streams(self, r: CollectorRegistry) -> None:
         self.streams_active = Gauge(
@@ -141,6 +142,33 @@ class Metrics:
             "plait_worker_losses_total", "Workers that died", model, registry=r
         )
 
+    def _memory(self, r: CollectorRegistry) -> None:
+        model = ["model"]
+        self.memory_budget_bytes = Gauge(
+            "plait_memory_budget_bytes", "Memory for models, KV caches and buffers", registry=r
+        )
+        self.memory_used_bytes = Gauge(
+            "plait_memory_used_bytes", "Of that, what is granted or kept", registry=r
+        )
+        self.memory_available_bytes = Gauge(
+            "plait_memory_available_bytes", "Memory the machine itself has left", registry=r
+        )
+        self.memory_pressure = Gauge(
+            "plait_memory_pressure", "1 while the machine itself is short of memory", registry=r
+        )
+        self.model_bytes = Gauge(
+            "plait_model_bytes", "Memory of the loaded model, 0 when it is out", model, registry=r
+        )
+        self.model_loads_total = Counter(
+            "plait_model_loads_total", "Loads that ended with a ready worker", model, registry=r
+        )
+        self.model_evictions_total = Counter(
+            "plait_model_evictions_total", "Times it was idle and had to go", model, registry=r
+        )
+        self.prefix_cache_bytes = Gauge(
+            "plait_prefix_cache_bytes", "Kept prefixes by the engine's account", model, registry=r
+        )
+
     def declare_model(self, name: str, method: str) -> None:
         """Show a configured model's series from the start, at zero: those of its method."""
         for gauge in (self.slots, self.slots_used, self.engine_slots_used, self.engine_up):
@@ -156,6 +184,13 @@ class Metrics:
         ):
             counter.labels(name)
         self.cancel_release.labels(name)
+        for metric in (
+            self.model_bytes,
+            self.prefix_cache_bytes,
+            self.model_loads_total,
+            self.model_evictions_total,
+        ):
+            metric.labels(name)
 
     def output_counters(self, method: str) -> tuple[Counter, Counter]:
         """What came out of a model of `method`, and what of it nobody waited for any more."""

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from plait.engines.base import Cancel, EngineInfo, Event, Loading, LoadSpec, Prepare, Start
+from plait.engines.base import Cancel, EngineInfo, Event, Loading, LoadSpec, Prepare, Start, Stats
 from plait.engines.process import EngineProcess
 from plait.engines.restart import Limits
 from plait.errors import PlaitError
@@ -20,6 +20,11 @@ WAIT_SECONDS = 20  # generous: two shared cores
 @dataclass(frozen=True, slots=True)
 class Lost:
     error: PlaitError
+
+
+@dataclass(frozen=True, slots=True)
+class Unloaded:
+    """No process of it is left."""
 
 
 class RecordingListener:
@@ -41,6 +46,12 @@ class RecordingListener:
 
     def on_worker_lost(self, error: PlaitError) -> None:
         self._told.put_nowait(Lost(error))
+
+    def on_unloaded(self) -> None:
+        self._told.put_nowait(Unloaded())
+
+    def on_stats(self, stats: Stats) -> None:
+        self._told.put_nowait(stats)
 
     async def expect(self, kind: type[T], fits: Callable[[T], bool] = lambda _: True) -> T:
         async with asyncio.timeout(WAIT_SECONDS):

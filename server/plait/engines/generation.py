@@ -7,7 +7,8 @@ not decided here (see `restart`), nor what the events mean to jobs.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+import signal
+from collections.abc import Awaitable, Callable
 
 from plait.engines.base import Event, Fault, LoadSpec, Stats
 from plait.engines.link import WorkerLink
@@ -16,6 +17,9 @@ from plait.engines.spawn import Child, kill_group
 
 # How long the two signs of a death may lie apart before the second is no longer waited for.
 DEATH_SECONDS = 0.3
+
+
+KilledForMemory = Callable[[], Awaitable[bool]]
 
 
 class Generation:
@@ -28,6 +32,7 @@ class Generation:
         *,
         clock: Callable[[], float],
         limits: Limits,
+        killed_for_memory: KilledForMemory | None = None,
     ) -> None:
         self.link = WorkerLink(deliver, clock=clock, max_backlog_bytes=limits.max_backlog_bytes)
         self.stats = Stats()
@@ -36,6 +41,7 @@ class Generation:
         self._child = child
         self._clock = clock
         self._limits = limits
+        self._killed_for_memory = killed_for_memory
         self._kill_reason: str | None = None
 
     @property
@@ -70,7 +76,7 @@ class Generation:
             kill_group(self._child.process)
             await asyncio.wait([exit_watch], timeout=DEATH_SECONDS)
             exit_watch.cancel()
-        return self._death()
+        return await self._death()
 
     def bury(self) -> None:
         """Kill what may be left of it and give its descriptors back; idempotent."""
@@ -101,13 +107,28 @@ class Generation:
             if self.link.silent_beats * limits.ping_seconds > allowed:
                 self.kill(f"it made no progress for {allowed:g} s")
 
-    def _death(self) -> Death:
-        cause = self._kill_reason or self.link.fault or _exit_cause(self.exit_status)
+    async def _death(self) -> Death:
+        cause = self._kill_reason or self.link.fault or await self._exit_cause()
         ready_seconds = None if self.ready_at is None else self._clock() - self.ready_at
         return Death(cause, ready_seconds, self.load_fault)
 
+    async def _exit_cause(self) -> str:
+        status = self.exit_status
+        if status is None:
+            return "it closed its socket"
+        look = self._killed_for_memory
+        if status == -signal.SIGKILL and look is not None and await look():
+            return "the system ran out of memory and killed it"
+        return f"signal {-status}" if status < 0 else f"exit status {status}"
 
-def _exit_cause(status: int | None) -> str:
-    if status is None:
-        return "it closed its socket"
-    return f"signal {-status}" if status < 0 else f"exit status {status}"
+
+def with_counters(gauges: Stats, *parts: Stats) -> Stats:
+    """`gauges` with the counters of all parts added up."""
+    return Stats(
+        slots_used=gauges.slots_used,
+        kv_bytes=gauges.kv_bytes,
+        cache_bytes=gauges.cache_bytes,
+        steps=sum(part.steps for part in parts),
+        busy_seconds=sum(part.busy_seconds for part in parts),
+        dead_seconds=sum(part.dead_seconds for part in parts),
+    )

@@ -1,18 +1,19 @@
-"""The gateway's handle of one engine, over all its workers: start, tell, restart, close.
+"""The gateway's handle of one engine, over all its workers: load, tell, restart, unload, close.
 
-    starting -> loading -> ready -> (death) restarting -> starting ...   -> failed | closed
+    unloaded -> (load) starting -> loading -> ready -> (death) restarting -> starting ...
+    any of these -> (unload) unloading -> unloaded   |   failed   |   closed
 
 A death is told once, by `on_worker_lost`, and nothing of that worker arrives afterwards; the next
-one starts after a back-off. A model that cannot be loaded is not retried. Knows no streams, leases
-or scheduling: it passes events on as they come.
+one starts after a back-off. A model that cannot be loaded is `failed` and not retried before the
+next `load`. Knows no streams, leases or scheduling: it passes events on as they come.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import time
 from collections.abc import Callable
-from typing import Literal, Protocol
 
 import structlog
 
@@ -20,6 +21,7 @@ from plait.engines.base import (
     Command,
     EngineInfo,
     Event,
+    Fault,
     Gauges,
     LoadFailed,
     Loading,
@@ -29,30 +31,13 @@ from plait.engines.base import (
     Shutdown,
     Stats,
 )
-from plait.engines.generation import Generation
+from plait.engines.generation import Generation, KilledForMemory, with_counters
+from plait.engines.listener import EngineListener as EngineListener, State
 from plait.engines.restart import Death, Limits, RestartPolicy
 from plait.engines.spawn import WorkerOutput, spawn_worker
-from plait.errors import PlaitError
+from plait.errors import ModelLoadFailed
 
-State = Literal["starting", "loading", "ready", "failed", "restarting", "closed"]
-
-
-class EngineListener(Protocol):
-    """Called on the event loop; must not block and must not raise."""
-
-    def on_loading(self, phase: str, percent: int | None) -> None: ...
-
-    def on_ready(self, info: EngineInfo) -> None: ...
-
-    def on_events(self, events: list[Event]) -> None:
-        """Job events of one frame, in order."""
-
-    def on_worker_lost(self, error: PlaitError) -> None:
-        """All jobs of the worker are gone and nothing of it arrives any more.
-
-        EngineCrashed: a new worker comes after a back-off (`retry_after_ms`). ModelLoadFailed: the
-        state is `failed` and stays so. Not called for an orderly `close`.
-        """
+UNLOAD_SECONDS = 5.0  # what an idle worker may take to give all back before it is killed
 
 
 class EngineProcess:
@@ -65,19 +50,28 @@ class EngineProcess:
         *,
         clock: Callable[[], float] = time.monotonic,
         limits: Limits | None = None,
+        loaded: bool = True,
+        killed_for_memory: KilledForMemory | None = None,
     ) -> None:
+        """`loaded`: whether `run` begins by loading it. `killed_for_memory` is asked when a worker
+        was killed and not by us: whether the system has just done such a thing."""
         self._spec = spec
         self._listener = listener
         self._clock = clock
         self._limits = limits or Limits()
+        self._killed_for_memory = killed_for_memory
         self._policy = RestartPolicy(spec.model, self._limits)
         self._log = structlog.get_logger(__name__).bind(model=spec.model, engine=spec.engine)
-        self._state: State = "starting"
+        self._state: State = "starting" if loaded else "unloaded"
+        self._wanted = loaded
         self._info: EngineInfo | None = None
         self._worker: Generation | None = None
         self._past = Stats()
         self._last_progress = clock()
-        self._closing = asyncio.Event()
+        self._closing = False
+        self._held = loaded  # loaded, and `on_unloaded` not yet told
+        self._changed = asyncio.Event()  # `load`, `unload` or `close` was called
+        self._patience: asyncio.TimerHandle | None = None
         self._finished = asyncio.Event()
         self._finished.set()  # `run` clears it
 
@@ -94,7 +88,7 @@ class EngineProcess:
     def stats(self) -> Stats:
         """Gauges of the live worker (0 without one); counters run on over restarts."""
         live = self._worker.stats if self._worker else Stats()
-        return _with_counters(live, self._past, live)
+        return with_counters(live, self._past, live)
 
     @property
     def pid(self) -> int | None:
@@ -121,34 +115,63 @@ class EngineProcess:
             self._log.warning("worker.killed", pid=self.pid, reason=reason)
             self._worker.kill(reason)
 
-    async def close(self, grace_seconds: float) -> None:
-        """Ask the worker to end, kill it after the grace, and wait until `run` has returned.
+    def load(self) -> None:
+        """Have a worker, and another one after each that dies. Only while unloaded or failed."""
+        assert self._state in ("unloaded", "failed"), self._state
+        self._state, self._wanted, self._held = "starting", True, True
+        self._policy = RestartPolicy(self._spec.model, self._limits)
+        self._changed.set()
 
-        A worker that still loads is killed at once: it has nothing to give back.
+    def unload(self) -> None:
+        """Have none: `on_unloaded` follows once its memory is back, and nothing before that.
+
+        For a model without jobs. One that is still loading is killed: it has nothing to give back.
         """
-        self._closing.set()
-        if self._state == "ready":
-            self.send(Shutdown())
-        else:
-            self.kill("it is not needed any more")
-        try:
-            async with asyncio.timeout(grace_seconds):
-                await self._finished.wait()
-        except TimeoutError:
-            self.kill(f"it did not end within {grace_seconds:g} s")
-            await self._finished.wait()
+        self._wanted = False
+        self._end_worker(UNLOAD_SECONDS)
+        self._state = "unloading"
+        self._changed.set()
+
+    async def close(self, grace_seconds: float) -> None:
+        """Ask the worker to end, kill it after the grace, and wait until `run` has returned."""
+        self._closing, self._wanted = True, False
+        self._changed.set()
+        self._end_worker(grace_seconds)
+        await self._finished.wait()
 
     async def run(self) -> None:
         """Until `close` or cancelled; never returns with a worker alive. Once per instance."""
         self._finished.clear()
         try:
-            while not self._closing.is_set() and self._state != "failed":
-                self._state = "starting"
-                await self._back_off(await self._live())
-            await self._closing.wait()
+            while not self._closing:
+                self._changed.clear()
+                if self._wanted:
+                    self._state = "starting"
+                    await self._back_off(await self._live())
+                    continue
+                self._settle()
+                await self._changed.wait()
         finally:
             self._state = "closed"
             self._finished.set()
+
+    def _settle(self) -> None:
+        """No process is left, and none is wanted."""
+        if self._state == "unloading":
+            self._state = "unloaded"
+        if self._held:
+            self._held = False
+            self._listener.on_unloaded()
+
+    def _end_worker(self, grace_seconds: float) -> None:
+        """Ask it to, if it can have something to give back; kill it if it does not hear."""
+        if self._state != "ready":
+            self.kill("it is not needed any more")
+            return
+        self.send(Shutdown())
+        self._patience = asyncio.get_running_loop().call_later(
+            grace_seconds, self.kill, f"it did not end within {grace_seconds:g} s"
+        )
 
     # --- one worker ----------------------------------------------------------------------------
 
@@ -168,20 +191,38 @@ class EngineProcess:
             self._log.exception("worker.spawn_failed", errno=error.errno)
             return self._tell(Death("it could not be started"))
         worker = self._worker = Generation(
-            child, self._receive, clock=self._clock, limits=self._limits
+            child,
+            self._receive,
+            clock=self._clock,
+            limits=self._limits,
+            killed_for_memory=self._killed_for_memory,
+        )
+        overdue = asyncio.get_running_loop().call_later(
+            self._limits.load_seconds, self._give_up_loading, worker
         )
         try:
             await worker.connect()
             self._log.info("worker.started", pid=worker.pid)
-            if self._closing.is_set():
+            if not self._wanted:
                 return None
             death = await worker.serve(self._spec)
             self._bury(worker)
             return None if self._ended_as_asked(worker) else self._tell(death)
         finally:
+            overdue.cancel()
             self._bury(worker)
             # A big process takes its time to die: jobs do not wait for that, a successor does.
             await worker.reaped()
+
+    def _give_up_loading(self, worker: Generation) -> None:
+        if worker.ready_at is None and self._wanted:
+            seconds = self._limits.load_seconds
+            error = ModelLoadFailed(
+                f"Model '{self._spec.model}' was not loaded within {seconds:g} s; give it more time"
+                " (load_timeout_seconds) or a faster disk."
+            )
+            worker.load_fault = Fault.of(error)
+            worker.kill("its model was not loaded in time")
 
     def _receive(self, events: list[Event]) -> None:
         assert self._worker is not None
@@ -189,7 +230,9 @@ class EngineProcess:
         for event in events:
             match event:
                 case Pong(stats=stats) | Gauges(stats=stats):
-                    self._worker.stats = stats
+                    self._observe(self._worker, stats)
+                case Loading() | Ready() | LoadFailed() if not self._wanted:
+                    continue  # crossed by `unload` or `close`
                 case Loading(phase=phase, percent=percent):
                     self._state = "loading"
                     self._listener.on_loading(phase, percent)
@@ -203,6 +246,12 @@ class EngineProcess:
         if job_events:
             self._listener.on_events(job_events)
 
+    def _observe(self, worker: Generation, stats: Stats) -> None:
+        changed = stats.cache_bytes != worker.stats.cache_bytes
+        worker.stats = stats
+        if changed and self._wanted:
+            self._listener.on_stats(stats)
+
     def _become_ready(self, info: EngineInfo) -> None:
         assert self._worker is not None
         self._worker.ready_at = self._clock()
@@ -214,19 +263,24 @@ class EngineProcess:
     # --- its death -----------------------------------------------------------------------------
 
     def _ended_as_asked(self, worker: Generation) -> bool:
-        return self._closing.is_set() and (worker.exit_status == 0 or worker.ready_at is None)
+        if self._patience is not None:
+            self._patience.cancel()
+        if self._closing:
+            return worker.exit_status == 0 or worker.ready_at is None
+        return not self._wanted
 
     def _bury(self, worker: Generation) -> None:
         if self._worker is worker:
             worker.bury()
             self._last_progress = worker.link.last_progress
-            self._past = _with_counters(Stats(), self._past, worker.stats)
+            self._past = with_counters(Stats(), self._past, worker.stats)
             self._worker = None
 
     def _tell(self, death: Death) -> float | None:
-        """The back-off in seconds, or None when the model has failed for good."""
+        """The back-off in seconds, or None when the model has failed until the next `load`."""
         verdict = self._policy.judge(death)
         if verdict.delay_seconds is None:
+            self._wanted = False
             self._state = "failed"
             self._log.error("engine.failed", code=verdict.error.code, reason=verdict.error.message)
         else:
@@ -237,22 +291,9 @@ class EngineProcess:
         return verdict.delay_seconds
 
     async def _back_off(self, delay_seconds: float | None) -> None:
+        """Ended early by `unload` and `close`."""
         if delay_seconds is None:
             return
-        try:
+        with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(delay_seconds):
-                await self._closing.wait()
-        except TimeoutError:
-            return
-
-
-def _with_counters(gauges: Stats, *parts: Stats) -> Stats:
-    """`gauges` with the counters of all parts added up."""
-    return Stats(
-        slots_used=gauges.slots_used,
-        kv_bytes=gauges.kv_bytes,
-        cache_bytes=gauges.cache_bytes,
-        steps=sum(part.steps for part in parts),
-        busy_seconds=sum(part.busy_seconds for part in parts),
-        dead_seconds=sum(part.dead_seconds for part in parts),
-    )
+                await self._changed.wait()

@@ -1,7 +1,7 @@
 """What follows the death of a worker: a restart after a back-off, or giving the model up.
 
 Pure policy: no clock, no process. A load that failed for a stated reason is final, because a retry
-without a change fails again; crashes are retried with a growing delay, and so are deaths while
+at once fails again; crashes are retried with a growing delay, and so are deaths while
 loading, but only a few in a row (a corrupt file that crashes its library looks like that).
 """
 
@@ -18,14 +18,15 @@ class Limits:
     """Seconds, but for the last two.
 
     A worker is pinged every `ping`, unhealthy after `unhealthy` without a sign of life, killed
-    after `stalled` (`load_stalled` while it loads). The back-off doubles from `first` to `max` and
-    starts afresh once a worker was ready for `healthy`.
+    after `stalled` (`load_stalled` while it loads), and has `load` to become ready. The back-off
+    doubles from `first` to `max` and starts afresh once a worker was ready for `healthy`.
     """
 
     ping_seconds: float = 1.0
     unhealthy_seconds: float = 3.0
     stalled_seconds: float = 30.0
     load_stalled_seconds: float = 600.0
+    load_seconds: float = 600.0
     first_backoff_seconds: float = 0.1
     max_backoff_seconds: float = 30.0
     healthy_seconds: float = 60.0

@@ -17,6 +17,8 @@ import traceback
 from collections.abc import Callable
 from typing import NoReturn
 
+import msgspec
+
 from plait.engines import affinity, ipc
 from plait.engines.base import (
     Engine,
@@ -37,6 +39,7 @@ from plait.engines.dying import (
 )
 from plait.engines.loop import WorkerLoop
 from plait.engines.mailbox import Mailbox
+from plait.engines.taken import taken_bytes
 from plait.errors import ModelLoadFailed, PlaitError
 
 ADAPTERS = {
@@ -91,7 +94,7 @@ def serve(sock: socket.socket) -> int:
     if engine is None:
         return EXIT_OK
     commands.interrupt = engine.interrupt
-    send([Ready(engine.info)])
+    send([Ready(msgspec.structs.replace(engine.info, loaded_bytes=taken_bytes()))])
     WorkerLoop(engine, mailbox, send).run()
     return EXIT_OK
 

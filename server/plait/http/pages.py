@@ -1,13 +1,14 @@
 """What is served over plain HTTP: the playground, health, readiness and metrics.
 
 `/healthz` says the process answers; `/readyz` says every model makes forward progress, which a
-live but stuck worker does not. The playground is the repository's `web/` as it stands: no build.
+live but stuck worker does not; `/v1/status` is for people who watch. The playground is the
+repository's `web/` as it stands: no build.
 """
 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
 import jinja2
 from prometheus_client import CONTENT_TYPE_LATEST
@@ -34,6 +35,10 @@ SECURITY_HEADERS = [
     (b"referrer-policy", b"no-referrer"),
     (b"cache-control", b"no-cache"),  # revalidate: files are small and an upgrade must show
 ]
+
+
+# A model that is out, or that comes in because somebody asked for it, is as it should be.
+READY = ("ready", "unloaded", "loading on demand")
 
 
 def web_directory() -> Path:
@@ -69,6 +74,8 @@ class Gateway(Protocol):
 
     def render_metrics(self) -> bytes: ...
 
+    def status(self) -> dict[str, Any]: ...
+
 
 class Pages:
     """Handlers over one gateway. `routes` is what the app mounts."""
@@ -89,6 +96,7 @@ class Pages:
             Route("/healthz", self._healthz),
             Route("/readyz", self._readyz),
             Route("/metrics", self._metrics),
+            Route("/v1/status", self._status),
             Route("/v1/ws", self._no_websocket),
             Route("/v1/ticket", self._guard.give_ticket, methods=["POST"]),
             Mount("/static/playground", StaticFiles(directory=self._web / "playground")),
@@ -110,7 +118,7 @@ class Pages:
 
     async def _readyz(self, request: Request) -> Response:
         states = self._gateway.readiness()
-        ready = all(state == "ready" for state in states.values())
+        ready = all(state in READY for state in states.values())
         body = {"ready": ready, "models": states}
         return JSONResponse(body, status_code=200 if ready else 503)
 
@@ -122,3 +130,8 @@ class Pages:
         if (refusal := self._guard.refusal(request, "metrics")) is not None:
             return refusal
         return Response(self._gateway.render_metrics(), media_type=CONTENT_TYPE_LATEST)
+
+    async def _status(self, request: Request) -> Response:
+        if (refusal := self._guard.refusal(request, "admin")) is not None:
+            return refusal
+        return JSONResponse(self._gateway.status())

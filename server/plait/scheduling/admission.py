@@ -8,22 +8,27 @@ Re-run after every change; it returns decisions and does nothing. Time is passed
 3. inside a class round robin over owners (connections; later apps), each owner's own in order.
 
 Whoever is first and does not fit in memory waits, and nobody overtakes: otherwise a stream of
-small requests would starve a large one. Batch work can be starved by interactive work, and then
+small requests would starve a large one. Whoever does not fit its app's own budget waits as well,
+but only its own app waits with it. Batch work can be starved by interactive work, and then
 ends as `queue_timeout`, which is a typed answer. One run costs O(n log n) in the *queue*, which is
 bounded by `max_queued` and those that had yielded; it is never run per token.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plait.errors import PlaitError, QueueTimeout
+from plait.scheduling.ledger import UNLIMITED_BYTES, not_available
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One waiting stream. `ticket` grows with arrival; `needed_bytes` is what it does not hold."""
+    """One waiting stream. `ticket` grows with arrival.
+
+    `needed_bytes` of the engine's KV budget and `buffer_bytes` are what it does not hold yet.
+    """
 
     ticket: int
     owner: str
@@ -31,19 +36,45 @@ class Candidate:
     enqueued: float
     batch: bool = False
     resuming: bool = False
+    buffer_bytes: int = 0
+
+    def machine_bytes(self, capacity: Capacity) -> int:
+        """Of the machine's memory."""
+        return self.buffer_bytes + (self.needed_bytes if capacity.kv_freed else 0)
+
+    @property
+    def app_bytes(self) -> int:
+        """Of its app's budget."""
+        return self.buffer_bytes + self.needed_bytes
 
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
+    """What is free of one model, of the machine, and of each app that has a budget of its own.
+
+    `kv_freed`: the KV cache is taken from the machine as streams run. `halted`: the machine itself
+    is short, so that only those go on who take nothing more.
+    """
+
     free_slots: int
     available_bytes: int
+    machine_bytes: int = UNLIMITED_BYTES
+    apps: Mapping[str, int] = field(default_factory=dict)
+    kv_freed: bool = True
+    halted: bool = False
+    model: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Decision:
+    """`needs_bytes`: what the first in line wants of the machine, 0 where that is not what it waits
+    for. `short_apps`: somebody waits for the budget of an app."""
+
     start: list[int] = field(default_factory=list)
     refuse: list[tuple[int, PlaitError]] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)  # in order: index is the visible position
+    needs_bytes: int = 0
+    short_apps: bool = False
 
 
 def decide(
@@ -62,20 +93,65 @@ def decide(
     waiting: list[Candidate] = []
     for candidate in queue:
         if not candidate.resuming and now - candidate.enqueued >= timeout_seconds:
-            decision.refuse.append((candidate.ticket, _timed_out(candidate, now)))
+            decision.refuse.append((candidate.ticket, _timed_out(candidate, capacity, now)))
         else:
             waiting.append(candidate)
-
-    slots, available = capacity.free_slots, capacity.available_bytes
-    ordered = _order(waiting, served)
-    for index, candidate in enumerate(ordered):
-        if slots == 0 or candidate.needed_bytes > available:
-            decision.waiting.extend(c.ticket for c in ordered[index:])
-            break
-        decision.start.append(candidate.ticket)
-        slots -= 1
-        available -= candidate.needed_bytes
+    _Grants(capacity, decision).go_through(_order(waiting, served))
     return decision
+
+
+class _Grants:
+    """What is left while one decision is made."""
+
+    def __init__(self, capacity: Capacity, decision: Decision) -> None:
+        self._capacity = capacity
+        self._decision = decision
+        self._slots = capacity.free_slots
+        self._kv_bytes = capacity.available_bytes
+        self._machine_bytes = capacity.machine_bytes
+        self._apps = dict(capacity.apps)
+        self._held_apps: set[str] = set()
+
+    def go_through(self, ordered: Sequence[Candidate]) -> None:
+        for index, candidate in enumerate(ordered):
+            if self._slots == 0 or self._blocks(candidate):
+                self._decision.waiting.extend(c.ticket for c in ordered[index:])
+                return
+            if self._waits_for_its_app(candidate):
+                self._decision.waiting.append(candidate.ticket)
+            else:
+                self._start(candidate)
+
+    def _blocks(self, candidate: Candidate) -> bool:
+        """It does not fit, and nobody may overtake it."""
+        if candidate.owner in self._held_apps or self._lacks_app(candidate):
+            return False
+        needs_bytes = candidate.machine_bytes(self._capacity)
+        if needs_bytes > self._machine_bytes:
+            self._decision.needs_bytes = needs_bytes
+            return True
+        if self._capacity.halted and (needs_bytes or not candidate.resuming):
+            return True
+        return candidate.needed_bytes > self._kv_bytes
+
+    def _waits_for_its_app(self, candidate: Candidate) -> bool:
+        if candidate.owner in self._held_apps or self._lacks_app(candidate):
+            self._held_apps.add(candidate.owner)
+            self._decision.short_apps = True
+            return True
+        return False
+
+    def _lacks_app(self, candidate: Candidate) -> bool:
+        room_bytes = self._apps.get(candidate.owner)
+        return room_bytes is not None and candidate.app_bytes > room_bytes
+
+    def _start(self, candidate: Candidate) -> None:
+        self._decision.start.append(candidate.ticket)
+        self._slots -= 1
+        self._kv_bytes -= candidate.needed_bytes
+        self._machine_bytes -= candidate.machine_bytes(self._capacity)
+        if candidate.owner in self._apps:
+            self._apps[candidate.owner] -= candidate.app_bytes
 
 
 def next_timeout(queue: Iterable[Candidate], timeout_seconds: float) -> float | None:
@@ -101,8 +177,27 @@ def _order(queue: Iterable[Candidate], served: Sequence[str]) -> list[Candidate]
     return [candidate for _, candidate in sorted(keyed, key=lambda pair: pair[0])]
 
 
-def _timed_out(candidate: Candidate, now: float) -> QueueTimeout:
+def _timed_out(candidate: Candidate, capacity: Capacity, now: float) -> PlaitError:
+    """With slots free it was memory that did not come."""
     waited = now - candidate.enqueued
+    if capacity.halted:
+        needs_bytes = candidate.machine_bytes(capacity)
+        has = f"after {waited:.0f} s in the queue the machine itself is short of it, free are"
+        return not_available(capacity.model, needs_bytes, 0, has, "try again later")
+    if capacity.free_slots:
+        for required_bytes, room_bytes, has in (
+            (candidate.needed_bytes, capacity.available_bytes, "of its KV budget is free"),
+            (candidate.app_bytes, capacity.apps.get(candidate.owner), "of this app's is free"),
+            (candidate.machine_bytes(capacity), capacity.machine_bytes, "of the memory is free"),
+        ):
+            if room_bytes is not None and required_bytes > room_bytes:
+                return not_available(
+                    capacity.model,
+                    required_bytes,
+                    room_bytes,
+                    f"after {waited:.0f} s in the queue what {has} is",
+                    "try again later, or ask for less at once",
+                )
     return QueueTimeout(
         f"no slot became free within {waited:.0f} s in the queue: try again later, or ask for "
         "less at once",

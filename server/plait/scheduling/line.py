@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from plait.errors import QueueFull
 from plait.scheduling.admission import Candidate, Capacity, Decision, decide, next_timeout
 from plait.scheduling.ticket import Ticket, TicketState
 
@@ -18,11 +19,12 @@ MAX_PREPARING = 8
 class Line:
     """Owned by one scheduler."""
 
-    def __init__(self, timeout_seconds: float) -> None:
+    def __init__(self, timeout_seconds: float, max_queued: int) -> None:
         self.loading: dict[int, Ticket] = {}
         self.preparing: dict[int, Ticket] = {}
         self.queued: dict[int, Ticket] = {}
         self._timeout_seconds = timeout_seconds
+        self._max_queued = max_queued
         self._served: dict[str, None] = {}  # owners, least recently granted first
 
     def __len__(self) -> int:
@@ -33,6 +35,27 @@ class Line:
             f"{len(self.loading)} loading, {len(self.preparing)} preparing, "
             f"{len(self.queued)} queued"
         )
+
+    def check_room(self, model: str, free_slots: int, eta_ms: int | None) -> None:
+        """Raises QueueFull. What fits into free slots does not wait, so it does not count."""
+        waiting, max_queued = len(self), self._max_queued
+        if waiting - free_slots >= max_queued:
+            raise QueueFull(
+                f"{waiting} streams wait for {model} and the queue holds {max_queued}: try again"
+                " later",
+                data={"queued": waiting, "max_queued": max_queued},
+                retry_after_ms=eta_ms or 1000,
+            )
+
+    @property
+    def since(self) -> float | None:
+        """When the longest wait of those that need a slot or memory began."""
+        return min((ticket.enqueued for ticket in self.queued.values()), default=None)
+
+    @property
+    def loading_since(self) -> float | None:
+        """Since when somebody waits for the worker."""
+        return next((ticket.submitted for ticket in self.loading.values()), None)
 
     def join(self, ticket: Ticket) -> None:
         ticket.state = TicketState.LOADING
@@ -90,4 +113,5 @@ def _candidate(ticket: Ticket) -> Candidate:
         ticket.enqueued,
         ticket.batch,
         ticket.state is TicketState.RESUMING,
+        ticket.lacks_buffer_bytes,
     )

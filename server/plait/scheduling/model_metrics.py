@@ -33,8 +33,10 @@ class ModelMetrics:
         self._m.kv_info.labels(self._model).info({"kind": info.kv_kind})
         self._m.engine_up.labels(self._model).set(1)
 
-    def lost(self) -> None:
+    def unloaded(self) -> None:
         self._m.engine_up.labels(self._model).set(0)
+
+    def lost(self) -> None:
         self._m.worker_losses_total.labels(self._model).inc()
 
     def leases(self, leases: Leases) -> None:

@@ -12,7 +12,6 @@ from collections.abc import Callable
 from typing import Protocol
 
 from plait.errors import PlaitError
-from plait.scheduling.admission import Capacity
 from plait.scheduling.leases import Leases
 from plait.scheduling.line import Line
 from plait.scheduling.ticket import Ticket, TicketState
@@ -36,6 +35,8 @@ class Pump:
 
     def __init__(self, turn: Turn, line: Line, leases: Leases, clock: Callable[[], float]) -> None:
         self.open = False
+        self.needs_bytes = 0  # what the first in line wants of the machine, when it waits for that
+        self.short = False  # somebody waits for memory that others may give back
         self._turn = turn
         self._line = line
         self._leases = leases
@@ -65,11 +66,14 @@ class Pump:
             for ticket in self._line.take_to_prepare():
                 self._turn.send_prepare(ticket)
             self._admit()
+        else:
+            self.needs_bytes, self.short = 0, False
         self._turn.settled()
 
     def _admit(self) -> None:
-        capacity = Capacity(self._leases.free_slots, self._leases.budget.available_bytes)
-        decision = self._line.decide(capacity, self._clock())
+        decision = self._line.decide(self._leases.capacity, self._clock())
+        self.needs_bytes = decision.needs_bytes
+        self.short = decision.short_apps or decision.needs_bytes > 0
         for job, error in decision.refuse:
             self._turn.refuse(self._line.queued[job], error)
         for job in decision.start:

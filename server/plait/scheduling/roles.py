@@ -18,6 +18,27 @@ class EngineHandle(Protocol):
     def kill(self, reason: str) -> None: ...
 
 
+class Residence(Protocol):
+    """What the scheduler needs of whoever decides which models are in memory (see `machine`)."""
+
+    def check(self) -> None:
+        """Raises the typed reason for which no new stream can be taken: the model does not fit, it
+        could not be loaded just now, the machine is short of memory."""
+
+    def changed(self) -> None:
+        """Streams came or went, or the first in line wants another amount of memory."""
+
+
+class AlwaysResident:
+    """The residence of a model that is loaded whatever happens."""
+
+    def check(self) -> None:
+        return
+
+    def changed(self) -> None:
+        return
+
+
 class StreamListener(Protocol):
     """What a stream hears of its ticket. Called on the event loop; must not block or raise.
 

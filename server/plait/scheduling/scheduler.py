@@ -1,5 +1,8 @@
 """The scheduler of one model: applies admission's decisions to the engine, owns the leases.
 
+Whether the model is in memory is not decided here: its `residence` hears of every coming and going
+and is asked before a stream is taken; a stream whose model is out waits in phase `loading`.
+
 Everything here is synchronous and runs on the event loop: streams call in, the engine's events
 call in, and every change asks the pump for one decision at the end of the tick. It never looks at
 items, never touches a socket, and frees a lease exactly once: on *released* or on the worker's
@@ -13,47 +16,52 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Any, assert_never
+from typing import Any
 
 from plait.engines.base import (
     Cancel,
-    Consumed,
     EngineInfo,
     Event,
-    Failed,
     Feed,
-    Finished,
     FinishInput,
-    Item,
     JobEvent,
     Prepare,
     Prepared,
-    Refused,
     Released,
     Resume,
     Start,
-    Starved,
     Stats,
 )
-from plait.errors import ModelLoadFailed, PlaitError, QueueFull, ShuttingDown
+from plait.errors import ModelLoadFailed, PlaitError, ShuttingDown
 from plait.metrics import Metrics
 from plait.scheduling.activity import Activity
+from plait.scheduling.job_events import JobEvents
 from plait.scheduling.leases import Leases
+from plait.scheduling.ledger import Ledger
 from plait.scheduling.line import Line
+from plait.scheduling.load_state import LoadState
 from plait.scheduling.model_metrics import ModelMetrics
 from plait.scheduling.pauses import Pauses
 from plait.scheduling.policy import SchedulerPolicy as SchedulerPolicy
 from plait.scheduling.pump import Pump
-from plait.scheduling.roles import EngineHandle as EngineHandle, StreamListener
+from plait.scheduling.roles import (
+    AlwaysResident,
+    EngineHandle as EngineHandle,
+    Residence,
+    StreamListener,
+)
 from plait.scheduling.stops import Stops
+from plait.scheduling.tenancy import Tenancy
 from plait.scheduling.ticket import Ticket, TicketState
 from plait.wire.messages import Phase
 
 
 class Scheduler:
-    """Slots, queue and memory of one model. `engine` is set once, before the first event."""
+    """Slots, queue and memory of one model. `engine`, and `residence` where somebody decides over
+    its memory, are set once, before the first event."""
 
     engine: EngineHandle
+    residence: Residence = AlwaysResident()
 
     def __init__(
         self,
@@ -62,75 +70,64 @@ class Scheduler:
         policy: SchedulerPolicy,
         clock: Callable[[], float] = time.monotonic,
         method: str = "chat",
+        ledger: Ledger | None = None,
     ) -> None:
         self.model = model
         self._policy = policy
         self.activity = Activity(model)
         self._metrics = ModelMetrics(metrics, model, method)
         self._clock = clock
-        self._info: EngineInfo | None = None  # None while no worker is ready
-        self._load_error: PlaitError | None = None
-        self._load_progress: tuple[str, int | None] = ("loading", None)
         self._tickets: dict[int, Ticket] = {}  # by job, in order of arrival, until released
-        self._line = Line(policy.queue_timeout_seconds)
-        self._leases = Leases()
+        self._line = Line(policy.queue_timeout_seconds, policy.max_queued)
+        self._load = LoadState(self._line, clock)
+        self._leases = Leases(model, ledger or Ledger())
         self._pump = Pump(self, self._line, self._leases, clock)
         self._stops = Stops(policy, self._metrics, lambda reason: self.engine.kill(reason))
         self._pauses = Pauses(
-            policy,
-            self._line,
-            self._leases,
-            lambda command: self.engine.send(command),
-            self._pump.touch,
-            clock,
+            policy, self._line, self._leases, lambda c: self.engine.send(c), self._pump.touch, clock
         )
+        self._job_events = JobEvents(self, self._metrics, self._pauses)
+        self.tenancy = Tenancy(self._tickets, self._line, self._leases, self._pump)
         self._last_job = 0
         self._draining = False
 
     def __repr__(self) -> str:
-        return (
-            f"<Scheduler {self.model}: {self._leases.slots_used} slots used, "
-            f"{self._leases.budget.reserved_bytes} bytes reserved, {self._line}, "
-            f"{len(self._tickets)} tickets>"
-        )
+        return f"<Scheduler {self.model}: {self.tenancy}>"
 
     # --- streams call in -----------------------------------------------------------------------
 
     def submit(
-        self, method: str, params: dict[str, Any], owner: str, batch: bool, listener: StreamListener
+        self,
+        method: str,
+        params: dict[str, Any],
+        owner: str,
+        batch: bool,
+        listener: StreamListener,
+        buffer_bytes: int = 0,
     ) -> Ticket:
-        """A place in the queue for a new stream.
+        """A place in the queue for a new stream, which may buffer so much while it runs.
 
-        Raises ShuttingDown, QueueFull, or the reason for which the model cannot be loaded.
+        Raises ShuttingDown, QueueFull, ResourceNotAvailable, or the reason for which the model
+        cannot be loaded.
         """
         if self._draining:
             raise ShuttingDown("the server is shutting down: reconnect in a moment")
-        if self._load_error is not None:
-            raise self._load_error
-        waiting = len(self._line)
-        # What fits into free slots does not wait, so it does not count against the queue.
-        if waiting - self._leases.free_slots >= self._policy.max_queued:
-            raise QueueFull(
-                f"{waiting} streams wait for {self.model} and the queue holds "
-                f"{self._policy.max_queued}: try again later",
-                data={"queued": waiting, "max_queued": self._policy.max_queued},
-                retry_after_ms=self._pump.eta_ms(0) or 1000,
-            )
+        self.residence.check()
+        self._load.check()
+        self._line.check_room(self.model, self._leases.free_slots, self._pump.eta_ms(0))
         self._last_job += 1
         job = self._last_job
         prepare = Prepare(job, method, params, owner)
-        ticket = Ticket(job, owner, batch, listener, prepare, self._clock())
+        ticket = Ticket(job, owner, batch, listener, prepare, self._clock(), buffer_bytes)
         self._tickets[job] = ticket
         self._line.join(ticket)
         self._pump.touch()
+        self.residence.changed()
         return ticket
 
     def phase(self, ticket: Ticket) -> tuple[Phase, int, int | None, int | None]:
         """What to tell a stream that was just submitted: (phase, position, percent, eta_ms)."""
-        position = max(0, len(self._line) - 1)
-        if self._info is None:
-            return "loading", position, self._load_progress[1], None
-        return "preparing", position, None, None
+        return self._load.phase()
 
     def cancel(self, ticket: Ticket, stamp: float) -> bool:
         """Stop it. True when it held nothing and is gone; else its `on_released` will follow."""
@@ -171,16 +168,27 @@ class Scheduler:
     def idle(self) -> bool:
         return not self._tickets
 
+    # --- the machine calls in (see also `tenancy`) -----------------------------------------------
+
+    def refuse_loading(self, error: PlaitError, submitted_before: float) -> None:
+        """End the streams that waited for a worker since then or longer."""
+        for ticket in list(self._line.loading.values()):
+            if ticket.submitted <= submitted_before:
+                self._forget(ticket)
+                ticket.listener.on_refused(error)
+
+    def leave(self) -> None:
+        """Its worker is about to be unloaded, or gone for good."""
+        self._load.unloaded()
+        self._close_pump()
+
     # --- the engine calls in (EngineListener) --------------------------------------------------
 
     def on_loading(self, phase: str, percent: int | None) -> None:
-        self._load_progress = (phase, percent)
-        for position, ticket in enumerate(self._line.loading.values()):
-            ticket.listener.on_phase("loading", position, percent, None)
+        self._load.progress(percent)
 
     def on_ready(self, info: EngineInfo) -> None:
-        self._info = info
-        self._load_error = None
+        self._load.ready(info)
         self._pump.open = True
         self._leases.set_capacity(info)
         self._metrics.ready(info)
@@ -193,52 +201,55 @@ class Scheduler:
             # Unknown: a pending job whose cancel crossed the worker's answer.
             ticket = self._tickets.get(event.job)
             if ticket is not None:
-                self._receive(ticket, event)
+                self._job_events.receive(ticket, event)
 
     def on_worker_lost(self, error: PlaitError) -> None:
         """Everything the worker held is free. Loading streams wait for its successor."""
-        self._info = None
-        self._pump.open = False
+        self._load.lost(error)
         self._metrics.lost()
-        self.activity.gone()
-        failed_to_load = isinstance(error, ModelLoadFailed)
-        if failed_to_load:
-            self._load_error = error
         for ticket in list(self._tickets.values()):
-            if ticket.state is TicketState.LOADING and not failed_to_load:
+            if ticket.state is TicketState.LOADING and not isinstance(error, ModelLoadFailed):
                 continue
             self._stops.confirm(ticket, self._clock(), 0)
             self._forget(ticket)
             ticket.listener.on_lost(error)
+        self._close_pump()
+
+    def _close_pump(self) -> None:
+        self._pump.open = False
         self._leases.set_capacity(None)
+        self._metrics.unloaded()
+        self.activity.gone()
 
     def observe_stats(self, stats: Stats) -> None:
         """Bring the metrics up to date with the engine's own account (on each scrape)."""
         self._metrics.stats(stats)
 
-    def _receive(self, ticket: Ticket, event: JobEvent) -> None:
-        match event:
-            case Item():
-                self._metrics.units(event.units)
-                ticket.listener.on_item(event)
-            case Consumed():
-                ticket.listener.on_consumed(event.bytes)
-            case Starved():
-                self._pauses.starve(ticket, event)
-            case Prepared():
-                self._enqueue(ticket, event)
-            case Refused():
-                self._stops.confirm(ticket, self._clock(), 0)
-                self._forget(ticket)
-                ticket.listener.on_refused(event.fault.to_error())
-            case Finished():
-                ticket.listener.on_finished(event.finish_reason, event.usage)
-            case Failed():
-                ticket.listener.on_failed(event.fault.to_error(), event.usage)
-            case Released():
-                self._release(ticket, event)
-            case _:
-                assert_never(event)
+    # --- its events, by what they mean (JobTurn) --------------------------------------------------
+
+    def enqueue(self, ticket: Ticket, prepared: Prepared) -> None:
+        assert ticket.state is TicketState.PREPARING, ticket
+        ticket.prepared = prepared
+        try:
+            self._leases.check_can_ever_fit(ticket)
+        except PlaitError as error:
+            self.refuse(ticket, error)
+            return
+        # Its wait for a load was another one, with bounds of its own.
+        since = max(ticket.submitted, self._load.ready_at)
+        self._line.enqueue(ticket, TicketState.QUEUED, since)
+        self._pump.touch()
+
+    def end_refused(self, ticket: Ticket, error: PlaitError) -> None:
+        self._stops.confirm(ticket, self._clock(), 0)
+        self._forget(ticket)
+        ticket.listener.on_refused(error)
+
+    def release(self, ticket: Ticket, released: Released) -> None:
+        self._stops.confirm(ticket, released.at, released.wasted)
+        self._forget(ticket)
+        self._pump.observe_hold(ticket.slot_seconds)
+        ticket.listener.on_released(released)
 
     # --- the pump calls in (Turn) ---------------------------------------------------------------
 
@@ -267,31 +278,14 @@ class Scheduler:
         self._metrics.queue_wait(now - ticket.submitted)
         self.engine.send(Start(ticket.job))
         assert ticket.prepared is not None
-        assert self._info is not None
-        ticket.listener.on_started(self.model, ticket.prepared, self._info.format)
+        assert self._load.info is not None
+        ticket.listener.on_started(self.model, ticket.prepared, self._load.info.format)
 
     def settled(self) -> None:
         self._metrics.leases(self._leases)
         self.activity.follow(self._leases.slots_used)
-
-    # --- leases --------------------------------------------------------------------------------
-
-    def _enqueue(self, ticket: Ticket, prepared: Prepared) -> None:
-        assert ticket.state is TicketState.PREPARING, ticket
-        ticket.prepared = prepared
-        try:
-            self._leases.budget.check_can_ever_fit(self.model, prepared.reserve_bytes)
-        except PlaitError as error:
-            self.refuse(ticket, error)
-            return
-        self._line.enqueue(ticket, TicketState.QUEUED, ticket.submitted)
-        self._pump.touch()
-
-    def _release(self, ticket: Ticket, released: Released) -> None:
-        self._stops.confirm(ticket, released.at, released.wasted)
-        self._forget(ticket)
-        self._pump.observe_hold(ticket.slot_seconds)
-        ticket.listener.on_released(released)
+        if self.tenancy.needs_changed():
+            self.residence.changed()
 
     def _forget(self, ticket: Ticket) -> None:
         """Give back what it holds, exactly once: nobody finds the ticket again afterwards."""
@@ -301,3 +295,4 @@ class Scheduler:
         self._tickets.pop(ticket.job, None)
         ticket.state = TicketState.ENDED
         self._pump.touch()
+        self.residence.changed()

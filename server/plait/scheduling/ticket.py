@@ -45,11 +45,13 @@ class Ticket:
     listener: StreamListener
     prepare: Prepare | None  # until it is sent: a text is then the worker's to hold
     submitted: float
+    buffer_bytes: int = 0  # what it may have unsent and unread, charged while it runs
     state: TicketState = TicketState.LOADING
     # Input from before the worker knows the job; bounded by the stream's upload credit.
     early_input: list[Feed | FinishInput] = field(default_factory=list, repr=False)
     prepared: Prepared | None = None  # the worker's answer to `prepare`
     reserved_bytes: int = 0  # held now
+    buffered_bytes: int = 0  # of `buffer_bytes`, likewise
     holds_slot: bool = False
     enqueued: float = 0.0
     slot_since: float = 0.0
@@ -78,6 +80,10 @@ class Ticket:
     def lacks_bytes(self) -> int:
         """What it does not hold yet of what it needs to run."""
         return self.reserve_bytes - self.reserved_bytes
+
+    @property
+    def lacks_buffer_bytes(self) -> int:
+        return self.buffer_bytes - self.buffered_bytes
 
     def stop_timer(self) -> None:
         if self.timer is not None:

@@ -108,14 +108,16 @@ class Stream:
         """Ask for a slot. Raises the typed reason for a `rejected`."""
         request = self._request
         params: dict[str, Any] = msgspec.to_builtins(request.params)  # defaults left out
-        ticket = self._ticket = self._scheduler.submit(
-            self.method, params, connection, request.priority == "batch", self
-        )
         port = port_for(request.params)
-        if port is not InputPort.NONE:
+        window_bytes = 0 if port is InputPort.NONE else window_bytes_for(request.params)
+        batch, buffer_bytes = request.priority == "batch", self._policy.max_outbox_bytes
+        ticket = self._ticket = self._scheduler.submit(
+            self.method, params, connection, batch, self, buffer_bytes + window_bytes
+        )
+        if window_bytes:
             self._upload = Upload(
                 ticket.job,
-                window_bytes_for(request.params),
+                window_bytes,
                 lambda command: self._scheduler.feed(ticket, command),
                 self._timers,
                 self._clock,
