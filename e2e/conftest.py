@@ -162,6 +162,21 @@ def hearing(
     assert errors == []
 
 
+@pytest.fixture(scope="session")
+def embedding_server() -> Iterator[LiveServer]:
+    with live_server(embed="scripted", slots=4) as running:
+        yield running
+
+
+@pytest.fixture
+def embedding(embedding_server: LiveServer, new_tab: Callable[[str], Playground]) -> Playground:
+    """Open and connected, on the Embed panel."""
+    embedding_server.wait_idle(20)
+    tab = new_tab(embedding_server.url).open()
+    tab.show_panel("Embed")
+    return tab
+
+
 @pytest.fixture
 def listening(listening_server: LiveServer, new_tab: Callable[[str], Playground]) -> Playground:
     """Without a microphone: for files."""

@@ -99,6 +99,18 @@ class Playground:
     def listening(self) -> Listening:
         return Listening(self.test_id("listening"))
 
+    def embed(self, *lines: str) -> Batch:
+        """On the Embed panel, by keyboard."""
+        if self.page.get_by_role("heading", name="Embed", exact=True).is_hidden():
+            self.show_panel("Embed")
+        self.test_id("embed-input").fill("\n".join(lines))
+        self.test_id("embed-input").press("Control+Enter")
+        return self.batch
+
+    @property
+    def batch(self) -> Batch:
+        return Batch(self.test_id("embedding"))
+
     def show_panel(self, name: str) -> None:
         self.page.get_by_role("navigation").get_by_role("button", name=name).click()
 
@@ -209,3 +221,35 @@ class Listening:
     def read(self) -> list[str]:
         """The segments' texts, without their times."""
         return self.segments.locator(".segment-text").all_inner_texts()
+
+
+class Batch:
+    """The lines of the Embed panel."""
+
+    def __init__(self, root: Locator) -> None:
+        self.root = root
+        self.lines = root.get_by_test_id("line")
+        self.heat = root.get_by_test_id("heat-map")
+        self.scatter = root.get_by_test_id("scatter")
+        self.readout = root.get_by_test_id("readout")
+        self.count = root.get_by_test_id("embed-count")
+        self.stop = root.get_by_test_id("stop-embedding")
+        self.receipt = root.get_by_test_id("embedding-receipt")
+        self.again = root.get_by_test_id("embed-again")
+
+    @property
+    def stream_id(self) -> int:
+        return int(self.root.get_attribute("data-stream-id") or 0)
+
+    def in_state(self, state: str) -> Locator:
+        """Lines: waiting, done, cut, failed."""
+        return self.root.locator(f"[data-testid=line][data-state={state}]")
+
+    def wait_state(self, state: str) -> Batch:
+        expect(self.root).to_have_attribute("data-state", state, timeout=GENEROUS_MS)
+        return self
+
+    def wait_answered(self, line: int) -> Batch:
+        """Until this one, counted from 1, has its answer."""
+        expect(self.in_state("done").nth(line - 1)).to_be_attached(timeout=GENEROUS_MS)
+        return self

@@ -22,6 +22,8 @@ def test_keys_switch_panels_and_list_themselves(playground: Playground) -> None:
     expect(page.get_by_role("heading", name="Listen", exact=True)).to_be_visible()
     page.keyboard.press("3")
     expect(page.get_by_role("heading", name="Speak", exact=True)).to_be_visible()
+    page.keyboard.press("4")
+    expect(page.get_by_role("heading", name="Embed", exact=True)).to_be_visible()
     page.keyboard.press("5")
     expect(page.get_by_role("heading", name="Monitor")).to_be_visible()
     page.keyboard.press("1")

@@ -180,7 +180,7 @@ export class HeatMap {
   }
 
   #focused() {
-    if (!this.element.matches(":focus-visible") || this.#known === 0) return;
+    if (this.#known === 0) return;
     this.#pointed.point(this.#pointed.now ?? { a: 0, b: Math.min(1, this.#known - 1) });
   }
 

@@ -235,7 +235,7 @@ export class Scatter {
   }
 
   #focused() {
-    if (!this.element.matches(":focus-visible") || this.#points.length === 0) return;
+    if (this.#points.length === 0) return;
     this.#pointed.point(this.#pointed.now ?? { a: this.#next(-1, 1), b: null });
   }
 
