@@ -72,6 +72,7 @@ model: setup-dev
 	$(BIN)/plait models pull --engine kokoro-torch kokoro-82m
 	$(BIN)/plait models pull --engine whisper whisper-tiny.en
 	$(BIN)/plait models pull --engine whisper whisper-base
+	$(BIN)/plait models pull --engine onnx all-minilm-l6-v2
 
 # --- checking --------------------------------------------------------------------------------
 
