@@ -17,6 +17,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed, InvalidStatus
@@ -24,6 +25,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from plait.access.tickets import MAX_OPEN_PER_APP
 from plait.access.token_file import TokenFile, TokenRecord
 from plait.access.tokens import new_id, written_hash
+from plait.client import connect as connect_client
+from plait.config_tables import METHODS
+from plait.errors import CapabilityDenied
 from tests.live.peer import Peer
 from tests.live.server import SERVER, LiveServer, live_server
 
@@ -101,10 +105,13 @@ class Served:
 def served(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Served]:
     home, config = tmp_path_factory.mktemp("home"), tmp_path_factory.mktemp("conf") / "plait.toml"
     config.write_text(APPS)
-    with live_server(home=home, config=config, log_level="debug", slots=4) as server:
+    everything = dict.fromkeys(("speech", "transcribe", "embed"), "scripted")
+    settings: dict[str, Any] = {"home": home, "config": config, "log_level": "debug", "slots": 4}
+    with live_server(**everything, **settings) as server:
         server.token = MONITOR
         yield Served(server, home, config)
-        assert not any(canary in server.output for canary in (NOTES, MONITOR, ALL, HASTY))
+        written = server.output + server.get("/metrics", **shown(MONITOR))[1]
+        assert not any(canary in written for canary in (NOTES, MONITOR, ALL, HASTY))
 
 
 def shown(token: str | None) -> dict[str, Any]:
@@ -157,7 +164,7 @@ async def test_each_app_is_welcomed_with_what_it_may_and_nothing_else(served: Se
         assert (welcome["app"], welcome["capabilities"]) == ("notes", ["chat"])
         assert welcome["methods"] == {"chat": {"models": ["second"]}}
     async with client_of(served.server, ALL) as (_, welcome):
-        assert welcome["capabilities"] == ["chat", "metrics", "admin"]
+        assert welcome["capabilities"] == [*METHODS, "metrics", "admin"]
         assert welcome["methods"]["chat"]["models"] == ["scripted", "second"]
 
 
@@ -182,6 +189,45 @@ async def test_a_model_of_others_is_not_told_from_one_that_does_not_exist(served
             assert (error["code"], error["param"]) == ("model_not_found", "model")
             texts.add(error["message"])
         assert len(texts) == 1
+
+
+NAMES = ["../../etc/passwd", "evil/repo", "hf:evil/repo", "", "/etc/passwd", "x" * 1_000_000]
+PARAMS: dict[str, dict[str, Any]] = {
+    "chat": {"messages": [{"role": "user", "content": "hi"}]},
+    "transcribe": {"sample_rate": 16_000},
+    "synthesize": {"text": "hi"},
+    "embed": {"texts": ["hi"]},
+}
+
+
+@pytest.mark.parametrize("method", METHODS)
+async def test_no_name_of_a_model_that_is_not_served_is_looked_for(
+    served: Served, method: str
+) -> None:
+    before = connections_of(served.server)
+    async with client_of(served.server, ALL) as (client, _):
+        for id, name in enumerate(NAMES, 1):
+            params = PARAMS[method] | {"model": name}
+            await client.say({"type": "open", "id": id, "method": method, "params": params})
+            error = (await client.hear_until("rejected", id))["error"]
+            assert error["code"] in ("model_not_found", "invalid_request")
+            assert (error["param"], len(error["message"]) < 300) == ("model", True)
+        assert connections_of(served.server) <= before
+
+
+def connections_of(server: LiveServer) -> int:
+    """Of the gateway and its workers, to anywhere but this machine."""
+    processes = [psutil.Process(server.process.pid), *server.workers]
+    open_ones = [c for process in processes for c in process.net_connections("inet")]
+    made = [c for c in open_ones if c.status == psutil.CONN_ESTABLISHED]
+    return sum(connection.raddr.ip != "127.0.0.1" for connection in made)
+
+
+async def test_a_client_raises_the_typed_error(served: Served) -> None:
+    async with connect_client(served.server.ws_url, MONITOR) as client:
+        with pytest.raises(CapabilityDenied) as denied:
+            await client.chat([{"role": "user", "content": "hi"}]).text()
+        assert denied.value.data == {"capability": "chat"}
 
 
 async def test_an_apps_streams_are_bounded_over_its_connections_and_others_are_not(
