@@ -47,6 +47,25 @@ def test_chat_compares_the_wire_with_the_engine_alone(
     assert "wire / direct" in capsys.readouterr().out
 
 
+def test_embed_compares_the_wire_with_the_engine_alone_and_cancels(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "embed.json"
+    small = ["--rounds=2", "--texts=100", "--cancels=2", "--streams=2"]
+
+    assert main(["bench", "embed", "--engine=scripted", f"--json={file}", *small]) == 0
+
+    record = json.loads(file.read_text())
+    assert [load["load"]["name"] for load in record["loads"]] == [
+        "1 text",
+        "32 texts",
+        "100 by input",
+    ]
+    assert all(len(load["pairs_texts_per_second"]) == 2 for load in record["loads"])
+    assert (len(record["cancels"]["outside_ms"]), record["cancels"]["unit"]) == (2, "texts")
+    assert "wasted texts, max" in capsys.readouterr().out
+
+
 def test_a_server_that_is_not_there_is_one_line_and_exit_code_1(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

@@ -35,6 +35,20 @@ def shared_listening_server() -> Iterator[LiveServer]:
         yield running
 
 
+@pytest.fixture(scope="package")
+def shared_embed_server() -> Iterator[LiveServer]:
+    with live_server(embed="scripted", embed_slots=4, max_streams=64) as running:
+        yield running
+
+
+@pytest.fixture
+def embed_server(shared_embed_server: LiveServer) -> Iterator[LiveServer]:
+    """A server that chats and embeds by script, idle before and after."""
+    shared_embed_server.wait_idle()
+    yield shared_embed_server
+    shared_embed_server.wait_idle()
+
+
 @pytest.fixture
 def listening_server(shared_listening_server: LiveServer) -> Iterator[LiveServer]:
     """A server that chats and transcribes by script, idle before and after."""

@@ -13,7 +13,7 @@ from typing import Any
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosed
 
-from plait.wire.codec import BinaryKind, encode_binary
+from plait.wire.codec import BinaryFrame, BinaryKind, decode_binary, encode_binary
 
 TERMINALS = {"done", "cancelled", "error", "rejected"}
 
@@ -95,6 +95,19 @@ class Peer:
             if transcript is not None:
                 transcript.take(message)
         return heard
+
+    async def embed(self, id: int, texts: list[Any] | None = None, **fields: Any) -> None:
+        """Open an embedding, of `texts` or of input to come; `params` are merged in."""
+        params = ({} if texts is None else {"texts": texts}) | fields.pop("params", {})
+        opening = {"type": "open", "id": id, "method": "embed", "params": params}
+        await self.say(opening | fields)
+
+    async def hear_rows(self, id: int) -> BinaryFrame:
+        """The next frame of rows of that stream; what comes before it is dropped."""
+        while True:
+            received = await self.ws.recv()
+            if isinstance(received, bytes) and (frame := decode_binary(received)).id == id:
+                return frame
 
     async def hear(self) -> dict[str, Any]:
         """The next text message."""
