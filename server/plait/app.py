@@ -25,6 +25,7 @@ from starlette.routing import WebSocketRoute
 
 from plait import __version__, logs, machine_memory
 from plait.access.access import Access
+from plait.access.app_metrics import AppMetrics
 from plait.access.apps import Apps
 from plait.access.keyring import Grant
 from plait.config import Config
@@ -69,6 +70,8 @@ class Gateway:
         self.models = self._hosting.models
         self.access = Access.of(config)
         self.apps = Apps(config.apps, self.models)
+        ledger = self._hosting.ledger
+        self.metrics.registry.register(AppMetrics(self.apps, ledger.app_used_bytes))
         self._session_policy = SessionPolicy(
             limits_of(config), StreamPolicy(max_outbox_bytes=config.max_outbox_bytes)
         )

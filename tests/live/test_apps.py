@@ -277,9 +277,12 @@ async def test_an_apps_rate_is_its_own_and_all_its_connections_share_it(served: 
     [
         (MONITOR, "/metrics", 200),
         (ALL, "/metrics", 200),
+        (MONITOR, "/v1/status", 200),
         (NOTES, "/metrics", 403),
+        (NOTES, "/v1/status", 403),
         (None, "/metrics", 401),
-        ("wrong", "/metrics", 401),
+        (None, "/v1/status", 401),
+        ("wrong", "/v1/status", 401),
     ],
 )
 def test_pages_of_figures_ask_for_their_capability(
@@ -287,7 +290,7 @@ def test_pages_of_figures_ask_for_their_capability(
 ) -> None:
     answered, text = served.server.get(path, **shown(token))
     assert answered == status
-    assert status != 403 or path.removeprefix("/") in text
+    assert status != 403 or {"/metrics": "metrics", "/v1/status": "admin"}[path] in text
 
 
 async def test_an_apps_pages_may_use_its_tokens_and_no_others(served: Served) -> None:
@@ -299,9 +302,27 @@ async def test_an_apps_pages_may_use_its_tokens_and_no_others(served: Served) ->
     assert served.server.get("/healthz", Origin=NOTES_PAGE)[0] == 403
 
 
-def test_only_declared_apps_are_labels(served: Served) -> None:
-    apps = {value for _, labels in served.server.metrics() for key, value in labels if key == "app"}
-    assert apps <= {"notes", "monitor", "all", "hasty"}
+def test_only_declared_apps_are_labels_each_from_the_start(served: Served) -> None:
+    for name in ("plait_app_connections", "plait_app_memory_bytes", "plait_app_streams_active"):
+        labels = [dict(labels) for found, labels in served.server.metrics() if found == name]
+        assert {label["app"] for label in labels} == {"notes", "monitor", "all", "hasty"}
+
+
+async def test_the_status_shows_what_each_app_does(served: Served) -> None:
+    def of_notes() -> dict[str, Any]:
+        status = json.loads(served.server.get("/v1/status", **shown(MONITOR))[1])
+        app: dict[str, Any] = next(app for app in status["apps"] if app["name"] == "notes")
+        return app
+
+    async with client_of(served.server, NOTES) as (client, _):
+        await client.open(1, LONG, window=0)
+        await client.hear_until("item", 1)
+        seen = await asyncio.to_thread(of_notes)
+        assert (seen["active"], seen["queued"]) == (1, 0)
+        assert seen["connections"] >= 1  # one that has just left may still be counted
+        assert seen["memory_bytes"] > 0
+    await asyncio.to_thread(served.server.wait_idle)
+    assert (await asyncio.to_thread(of_notes))["active"] == 0
 
 
 # --- tokens that end -------------------------------------------------------------------------
