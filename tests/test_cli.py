@@ -32,6 +32,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("PLAIT_HOME", str(tmp_path / "home"))
     monkeypatch.setenv("PLAIT_SPEECH_ENGINE", "off")
     monkeypatch.setenv("PLAIT_TRANSCRIBE_ENGINE", "off")
+    monkeypatch.setenv("PLAIT_EMBED_ENGINE", "off")
     monkeypatch.chdir(tmp_path)
     return tmp_path / "home"
 

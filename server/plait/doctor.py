@@ -31,6 +31,8 @@ from plait.installation import (
     program_name,
 )
 from plait.listening import PortUnavailable, bind, listen, playground_url
+from plait.machine_cores import core_ids
+from plait.machine_memory import default_budget_bytes
 from plait.models import ModelDamaged, ModelStore, StoreError
 from plait.models.store import default_root
 
@@ -93,6 +95,7 @@ def examine(config_file: Path | None = None) -> Report:
         (
             *_machine(),
             config_finding,
+            _budget(config),
             *(_engine(name, config) for name in ENGINE_PACKAGES),
             *_openblas(config.chat_engine),
             *_models(store, config),
@@ -118,6 +121,15 @@ def _machine() -> tuple[Finding, ...]:
         ),
         Finding("python", "ok", f"{platform.python_version()} at {sys.executable}"),
     )
+
+
+def _budget(config: Config) -> Finding:
+    """What all models together may take, and where that comes from."""
+    memory_bytes = config.memory_budget_bytes or default_budget_bytes()
+    by = "set" if config.memory_budget_bytes else "three quarters of what there is"
+    cpus = len(core_ids(config.cores))
+    detail = f"{memory_bytes / GB:.1f} GB of memory ({by}) and {cpus} cores for all models"
+    return Finding("budget", "ok", detail)
 
 
 def _configuration(file: Path | None) -> tuple[Config, Finding]:

