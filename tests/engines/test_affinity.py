@@ -58,7 +58,7 @@ def test_all_threads_and_children_are_bound_and_so_is_whatever_they_start() -> N
     try:
         assert process.stdout is not None
         assert int(process.stdout.readline()) == process.pid
-        assert cpus_of(process.pid) == {str(cpu)}
+        assert cpus_of(process.pid) == {cpu}
     finally:
         os.killpg(process.pid, signal.SIGKILL)
         process.communicate()

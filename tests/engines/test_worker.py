@@ -138,12 +138,12 @@ def test_it_loads_on_the_cpus_it_is_given_and_computes_on_those_it_is_told(peer:
     first, last = core_ids()[0], core_ids()[-1]
     peer.send(msgspec.structs.replace(scripted_spec(), cpus=[first]))
     peer.expect(Ready)
-    assert cpus_of(peer.process.pid) == {str(first)}
+    assert cpus_of(peer.process.pid) == {first}
 
     peer.send(UseCores([last]), Ping(1))
     peer.expect(Pong)
 
-    assert cpus_of(peer.process.pid) == {str(last)}
+    assert cpus_of(peer.process.pid) == {last}
 
 
 def test_a_ping_is_answered_between_steps(ready_peer: Peer) -> None:

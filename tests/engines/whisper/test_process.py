@@ -162,7 +162,7 @@ async def test_streams_compute_on_the_cpus_that_the_worker_is_told(scripted: Lis
         scripted.cancel(job)
         await scripted.released(job)
 
-    assert bound == {str(cpus[-1])}
+    assert bound == {cpus[-1]}
 
 
 async def test_the_whole_group_of_processes_ends_with_the_worker() -> None:
