@@ -21,6 +21,17 @@ export function formatBytes(bytes) {
   return `${value < 10 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
 
+/** How long something has lasted: 42 s, 3 min, 5 h 10 min, 2 d 4 h. @param {number} seconds */
+export function formatDuration(seconds) {
+  const minutes = Math.floor(seconds / 60);
+  const hours = Math.floor(minutes / 60);
+  if (minutes < 1) return `${Math.floor(seconds)} s`;
+  if (hours < 1) return `${minutes} min`;
+  return hours < 24
+    ? `${hours} h ${minutes % 60} min`
+    : `${Math.floor(hours / 24)} d ${hours % 24} h`;
+}
+
 /** @param {number} n */
 export function formatCount(n) {
   return Math.round(n).toLocaleString("en");

@@ -103,6 +103,7 @@ export class Link {
   #noticeWelcome(welcome) {
     const { state } = this.#store;
     Object.assign(state.connection, { wasOpen: true, leavingAt: null, detail: "" });
+    state.rights = welcome.capabilities ?? [];
     const { chat, synthesize, transcribe, embed } = welcome.methods ?? {};
     state.models = namesOf(chat?.models);
     state.hearing = transcribe

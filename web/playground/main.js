@@ -34,7 +34,7 @@ import { FrameLog } from "./frames.js";
 import { installKeys } from "./keys.js";
 import { Link } from "./link.js";
 import { Listenings } from "./listenings.js";
-import { MetricsReader } from "./metrics.js";
+import { createMetricsReader } from "./metrics.js";
 import { register as registerChat } from "./panels/chat.js";
 import { register as registerEmbed } from "./panels/embed.js";
 import { register as registerListen } from "./panels/listen.js";
@@ -43,6 +43,7 @@ import { register as registerSpeak } from "./panels/speak.js";
 import { createRail } from "./rail.js";
 import { Speeches } from "./speeches.js";
 import { StatusBar } from "./status.js";
+import { createStatusReader } from "./status-reading.js";
 import { Store } from "./store.js";
 import { askToken } from "./token.js";
 import { WireDrawer } from "./wire.js";
@@ -86,13 +87,17 @@ const store = new Store({
   embedModels: null,
   embedding: null,
   embeddingStops: [],
+  rights: null,
   sample: null,
   history: [],
+  readings: [],
+  readingRefused: null,
   panel: "chat",
 });
 
 const log = new FrameLog();
-const metrics = new MetricsReader(store, () => link.token());
+const metrics = createMetricsReader(store, () => link.token());
+const machine = createStatusReader(store, () => link.token());
 const chats = new Chats(
   store,
   () => link.client(),
@@ -187,4 +192,5 @@ app.wire.restore();
 showPanel("chat");
 app.focusPanel();
 metrics.start();
+machine.start();
 void link.open();

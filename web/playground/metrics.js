@@ -1,7 +1,5 @@
 /**
- * Reads the server's own counters: /metrics once a second while the page is visible, and right after
- * a stream starts or ends, never two requests at once. Without a connection it does not try: the
- * connection state tells the reader what is wrong.
+ * The server's own counters: /metrics, once a second and right after a stream starts or ends.
  *
  * @typedef {{ sum: number, count: number }} Mean  running totals; two of them give a mean between
  *
@@ -25,7 +23,8 @@
  * @property {Record<string, number>} outcomes  streams ended since start, by outcome
  */
 
-const PERIOD_MS = 1000;
+import { keepReading, Poller } from "./poller.js";
+
 /** How far back the history goes. */
 export const HISTORY_SECONDS = 120;
 
@@ -118,66 +117,19 @@ export function meanOverMs(history, pick) {
   return count > 0 ? (sum / count) * 1000 : null;
 }
 
-export class MetricsReader {
-  #store;
-  #token;
-  #inFlight = false;
-  #again = false;
-
-  /** @param {import("./store.js").Store} store @param {() => string | undefined} token */
-  constructor(store, token) {
-    this.#store = store;
-    this.#token = token;
-  }
-
-  start() {
-    setInterval(() => this.#tick(), PERIOD_MS);
-    document.addEventListener("visibilitychange", () => this.#tick());
-    this.#store.subscribe(["connection"], () => this.#tick());
-  }
-
-  #tick() {
-    const reachable = this.#store.state.connection.state === "open";
-    if (reachable && document.visibilityState === "visible") this.readSoon();
-  }
-
-  /** Now, or once more right after the reading under way, which may have been too early. */
-  readSoon() {
-    if (this.#inFlight) this.#again = true;
-    else void this.#read();
-  }
-
-  async #read() {
-    this.#inFlight = true;
-    const at = performance.now();
-    try {
-      const token = this.#token();
-      const response = await fetch("/metrics", {
-        cache: "no-store",
-        headers: token === undefined ? {} : { authorization: `Bearer ${token}` },
-        signal: AbortSignal.timeout(5000),
-      });
-      if (response.ok) this.#take(readSample(await response.text(), at));
-    } catch {
-      // Server away or slow: the next tick tries again.
-    }
-    this.#inFlight = false;
-    if (!this.#again) return;
-    this.#again = false;
-    void this.#read();
-  }
-
-  /** @param {Sample} sample */
-  #take(sample) {
-    const { state } = this.#store;
-    state.sample = sample;
-    // Edge readings come in bursts; the charts want one per period.
-    const last = state.history.at(-1);
-    if (last && sample.at - last.at < PERIOD_MS / 2)
-      state.history[state.history.length - 1] = sample;
-    else state.history.push(sample);
-    const oldest = sample.at - HISTORY_SECONDS * 1000;
-    while (state.history[0] && state.history[0].at < oldest) state.history.shift();
-    this.#store.changed("metrics");
-  }
+/**
+ * @param {import("./store.js").Store} store @param {() => string | undefined} token
+ * @returns {Poller}
+ */
+export function createMetricsReader(store, token) {
+  return new Poller(store, token, {
+    path: "/metrics",
+    right: "metrics",
+    take: (text, at) => {
+      const sample = readSample(text, at);
+      store.state.sample = sample;
+      keepReading(store.state.history, sample, HISTORY_SECONDS);
+      store.changed("metrics");
+    },
+  });
 }

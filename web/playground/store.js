@@ -2,10 +2,11 @@
  * The page's one state and when it is drawn: whoever changes a part says so, and each part's
  * subscribers run at most once per animation frame. Knows neither the DOM nor the protocol.
  *
- * @typedef {"connection" | "chats" | "text" | "speech" | "audio" | "listening" | "heard" | "embedding" | "vectors" | "wire" | "metrics" | "panel"} Topic
+ * @typedef {"connection" | "chats" | "text" | "speech" | "audio" | "listening" | "heard" | "embedding" | "vectors" | "wire" | "metrics" | "machine" | "panel"} Topic
  *
  * @typedef {import("./chats.js").Chat} Chat
  * @typedef {import("./metrics.js").Sample} Sample
+ * @typedef {import("./status-reading.js").Reading} Reading
  * @typedef {import("./speeches.js").Speech} Speech
  * @typedef {import("./listenings.js").Listening} Listening
  * @typedef {import("./new-embedding.js").Embedding} Embedding
@@ -39,6 +40,9 @@
  * @property {(number | "late")[]} embeddingStops  as `stops`
  * @property {Sample | null} sample  newest reading of /metrics
  * @property {Sample[]} history  the last two minutes of readings
+ * @property {string[] | null} rights  what this connection may do; null: not known yet
+ * @property {Reading[]} readings  of /v1/status, the last two minutes
+ * @property {number | null} readingRefused  the HTTP status /v1/status was refused with
  * @property {string} panel
  */
 

@@ -1,96 +1,19 @@
-/** Monitor: the server's counters over the last two minutes, all connections together. */
-
-import { LineChart } from "../charts.js";
-import { h, setText } from "../dom.js";
-import { formatBytes, formatCount, formatMs } from "../format.js";
-import { HISTORY_SECONDS, meanMs, meanOverMs } from "../metrics.js";
-
 /**
- * @import { App } from "../main.js"
- * @import { Sample } from "../metrics.js"
- *
- * @typedef {object} Tile
- * @property {string} label
- * @property {string | ((now: Sample) => string)} hint
- * @property {(now: Sample, before: Sample | undefined) => number | null} read  null: nothing to show
- * @property {(history: Sample[]) => number | null} [overall]  the figure, where it is not the newest value
- * @property {(value: number, now: Sample) => string} format
- * @property {(value: number) => string} [axis]  the chart's upper edge in words; default: as the figure
- * @property {(now: Sample) => number} [top]  the chart's upper edge, where it is known
+ * Monitor: the machine's memory and cores, each model and each app, and the server's counters, over the last two
+ * minutes. What this connection may not read is said, with what to do.
  */
 
-/** What the engine means by giving cache back. */
-const KV_HINT = {
-  freed: "held by running streams; freed when they end",
-  reusable: "held by running streams; preallocated, so reusable at once",
-};
+import { Counters } from "../counters.js";
+import { h, setText } from "../dom.js";
+import { MachineView } from "../machine-view.js";
+import { mayRead } from "../poller.js";
+import { StatusCards } from "../status-card.js";
+import { appShown, modelShown } from "../status-shown.js";
 
-/** @type {Tile[]} */
-const TILES = [
-  {
-    label: "Active streams",
-    hint: "running now",
-    read: (now) => now.active,
-    format: formatCount,
-    top: (now) => Math.max(1, now.slots),
-  },
-  { label: "Queued", hint: "waiting for a slot", read: (now) => now.queued, format: formatCount },
-  {
-    label: "Slots in use",
-    hint: "places in the engines",
-    read: (now) => now.slotsUsed,
-    format: (value, now) => `${value} of ${now.slots}`,
-    axis: formatCount,
-    top: (now) => Math.max(1, now.slots),
-  },
-  {
-    label: "KV cache",
-    hint: ({ kvKind }) => KV_HINT[/** @type {keyof typeof KV_HINT} */ (kvKind)] ?? KV_HINT.freed,
-    read: (now) => now.kvBytes,
-    format: formatBytes,
-  },
-  {
-    label: "Engine busy",
-    hint: "share of the time computing",
-    read: busyShare,
-    format: (value) => `${Math.round(value * 100)} %`,
-    top: () => 1,
-  },
-  {
-    label: "Cancel to release",
-    hint: "mean of the stops shown",
-    read: (now, before) => meanMs(now.release, before?.release),
-    overall: (history) => meanOverMs(history, (sample) => sample.release),
-    format: formatMs,
-  },
-  {
-    label: "Queue wait",
-    hint: "mean of the starts shown",
-    read: (now, before) => meanMs(now.wait, before?.wait),
-    overall: (history) => meanOverMs(history, (sample) => sample.wait),
-    format: formatMs,
-  },
-  {
-    label: "Loop lag",
-    hint: "how late the event loop runs",
-    read: (now, before) => meanMs(now.lag, before?.lag),
-    format: formatMs,
-    top: () => 10,
-  },
-  {
-    label: "Tokens wasted",
-    hint: "computed after a cancel was read",
-    read: (now) => now.wastedTokens,
-    format: formatCount,
-  },
-];
+/** @import { App } from "../main.js" */
 
-const OUTCOMES = /** @type {const} */ ([
-  ["completed", "Completed"],
-  ["cancelled", "Stopped"],
-  ["errored", "Failed"],
-  ["rejected", "Rejected"],
-]);
+const NO_APPS =
+  "No apps are declared, so every connection may do everything. An [apps.NAME] table in plait.toml, and plait token create, give each its own rights and limits.";
 
 /** @param {App} app */
 export function register(app) {
@@ -110,139 +33,100 @@ class MonitorPanel {
   constructor({ store }, root) {
     this.#store = store;
     this.#root = root;
-    this.tiles = TILES.map((tile) => createTile(tile));
-    this.totals = h("dl", { class: "totals" });
+    this.machine = new MachineView();
+    this.models = new StatusCards("model-card");
+    this.apps = new StatusCards("app-card");
+    this.noApps = h("p", { class: "hint" }, NO_APPS);
+    this.counters = new Counters(store);
+    this.denied = h("p", { class: "record-notice", "data-testid": "status-denied", hidden: true });
     this.waiting = h(
       "p",
       { class: "hint" },
-      "Waiting for the first reading of the server's counters.",
+      "Waiting for the first reading of the server's figures.",
     );
-    this.link = h(
-      "span",
-      {},
-      " · ",
-      h("a", { href: "/metrics", target: "_blank", rel: "noopener" }, "/metrics"),
-    );
-    this.content = h(
+    this.links = h("span", {}, " · ", ...["/v1/status", "/metrics"].flatMap(linkTo));
+    this.status = h(
       "div",
       { class: "readings", hidden: true },
-      h("div", { class: "tiles" }, ...this.tiles.map(({ element }) => element)),
-      h("section", { class: "since" }, h("h2", {}, "Since the server started"), this.totals),
+      this.machine.element,
+      h("h2", { class: "section-title" }, "Models"),
+      this.models.element,
+      h("h2", { class: "section-title" }, "Apps"),
+      this.noApps,
+      this.apps.element,
     );
+    this.counters.element.hidden = true;
     root.append(
       h(
         "header",
         { class: "panel-head" },
         h("h1", {}, "Monitor"),
         h("span", { class: "spacer" }),
-        h("p", { class: "hint" }, "last two minutes, every connection", this.link),
+        h("p", { class: "hint" }, "last two minutes, every connection", this.links),
       ),
-      h("div", { class: "scroller" }, this.waiting, this.content),
+      h(
+        "div",
+        { class: "scroller" },
+        this.waiting,
+        this.denied,
+        this.status,
+        this.counters.element,
+      ),
     );
-    store.subscribe(["metrics", "panel", "connection"], () => this.#render());
+    store.subscribe(["metrics", "machine", "panel", "connection"], () => this.#render());
     this.#render();
   }
 
   #render() {
-    const { sample, history, connection } = this.#store.state;
-    this.link.hidden = connection.guarded; // a link cannot carry the token
-    if (this.#root.hidden || !sample) return;
+    const { sample, readings, rights, connection, readingRefused } = this.#store.state;
+    this.links.hidden = connection.guarded; // a link cannot carry the token
+    if (this.#root.hidden) return;
     const fresh = connection.state === "open"; // else old figures would pass for facts
-    this.waiting.hidden = true;
-    this.content.hidden = false;
-    this.content.classList.toggle("dim", !fresh);
-    for (const tile of this.tiles) tile.render(history, sample, fresh);
-    this.#renderTotals(sample, fresh);
+    const denied = deniedText(rights, readingRefused);
+    this.denied.hidden = denied === "";
+    setText(this.denied, denied);
+    const reading = denied === "" ? readings.at(-1) : undefined;
+    this.status.hidden = !reading;
+    this.counters.element.hidden = !sample;
+    this.waiting.hidden = reading !== undefined || sample !== null || denied !== "";
+    this.counters.render(fresh);
+    if (reading) this.#renderStatus(readings, reading, fresh);
   }
 
-  /** @param {Sample} sample @param {boolean} fresh */
-  #renderTotals(sample, fresh) {
-    const { hearing, voices } = this.#store.state;
-    const ears = new Set(hearing?.models);
-    /** @type {[string, string][]} */
-    const facts = [
-      ...OUTCOMES.flatMap(([outcome, label]) =>
-        outcome in sample.outcomes || outcome !== "rejected"
-          ? [/** @type {[string, string]} */ ([label, formatCount(sample.outcomes[outcome] ?? 0)])]
-          : [],
-      ),
-      ["Engine time", formatMs(sample.busySeconds * 1000)],
-      ["Engine time after a stop", formatMs(sample.deadSeconds * 1000)],
-      ...audioFacts("Listened to", hearing !== null, sample, (model) => ears.has(model)),
-      ...audioFacts("Speech computed", voices !== null, sample, (model) => !ears.has(model)),
-      ["Connections now", formatCount(sample.connections)],
-    ];
-    if (this.totals.children.length !== facts.length) {
-      this.totals.replaceChildren(
-        ...facts.map(([label]) => h("div", {}, h("dt", {}, label), h("dd"))),
-      );
-    }
-    for (const [index, [label, text]] of facts.entries()) {
-      const entry = this.totals.children[index];
-      if (!entry) continue;
-      setText(/** @type {Node} */ (entry.firstChild), label);
-      setText(/** @type {Node} */ (entry.lastChild), fresh ? text : "–");
-    }
+  /**
+   * @param {import("../status-reading.js").Reading[]} history
+   * @param {import("../status-reading.js").Reading} reading
+   * @param {boolean} fresh
+   */
+  #renderStatus(history, reading, fresh) {
+    this.status.classList.toggle("dim", !fresh);
+    this.machine.render(history, reading);
+    this.models.render(reading.models.map((_, index) => modelShown(history, reading, index)));
+    this.apps.render(reading.apps.map((_, index) => appShown(history, reading, index)));
+    this.noApps.hidden = reading.apps.length > 0;
   }
+}
+
+/** @param {string} path @param {number} place */
+function linkTo(path, place) {
+  return [place > 0 && " · ", h("a", { href: path, target: "_blank", rel: "noopener" }, path)];
 }
 
 /**
- * Audio of one direction, where the server has it.
- * @param {string} label @param {boolean} offered @param {Sample} sample @param {(model: string) => boolean} mine
- * @returns {[string, string][]}
+ * Why there is no status; "" nothing is in the way.
+ * @param {string[] | null} rights @param {number | null} refused
  */
-function audioFacts(label, offered, { audioSeconds, wastedAudioSeconds }, mine) {
-  if (!offered) return [];
-  const sum = (/** @type {Record<string, number>} */ seconds) =>
-    Object.entries(seconds).reduce((total, [model, more]) => total + (mine(model) ? more : 0), 0);
-  return [
-    [label, formatMs(sum(audioSeconds) * 1000)],
-    [`${label} after a stop`, formatMs(sum(wastedAudioSeconds) * 1000)],
-  ];
-}
-
-/** @param {Tile} tile */
-function createTile(tile) {
-  const { label, hint } = tile;
-  const value = h("p", { class: "tile-value" }, "–");
-  const note = h("p", { class: "hint" });
-  const edge = h("p", { class: "axis", "aria-hidden": "true" });
-  const chart = new LineChart(`${label}, last two minutes`, HISTORY_SECONDS);
-  const axis = h(
-    "p",
-    { class: "axis", "aria-hidden": "true" },
-    h("span", {}, "2 min ago"),
-    h("span", {}, "now"),
-  );
-  const element = h(
-    "section",
-    { class: "tile" },
-    h("h2", {}, label),
-    value,
-    edge,
-    chart.element,
-    axis,
-    note,
-  );
-  /** @param {Sample[]} history @param {Sample} sample @param {boolean} fresh */
-  const render = (history, sample, fresh) => {
-    const points = history.map((now, index) => ({
-      age: (sample.at - now.at) / 1000,
-      value: tile.read(now, history[index - 1]),
-    }));
-    const figure = tile.overall ? tile.overall(history) : (points.at(-1)?.value ?? null);
-    setText(value, fresh && figure !== null ? tile.format(figure, sample) : "–");
-    setText(note, typeof hint === "string" ? hint : hint(sample));
-    const top = tile.top?.(sample) ?? Math.max(0, ...points.map((point) => point.value ?? 0));
-    const words = tile.axis?.(top) ?? tile.format(top, sample);
-    setText(edge, top > 0 ? `top ${words}` : "\u00a0");
-    chart.update(points, top);
-  };
-  return { element, render };
-}
-
-/** @param {Sample} now @param {Sample | undefined} before */
-function busyShare(now, before) {
-  if (!before || now.busySeconds < before.busySeconds) return null;
-  return Math.min(1, (now.busySeconds - before.busySeconds) / ((now.at - before.at) / 1000));
+export function deniedText(rights, refused) {
+  const app =
+    "Models and apps are shown to apps with the capability admin, which this one lacks: add it to its capabilities in plait.toml.";
+  if (rights !== null && !mayRead(rights, "admin"))
+    return mayRead(rights, "metrics")
+      ? app
+      : `${app} Nor has it the capability metrics, for the server's counters.`;
+  if (refused === 401)
+    return "The server did not accept the token for /v1/status. Reload the page to give another.";
+  if (refused === 403) return app;
+  return refused === null
+    ? ""
+    : `The server answered /v1/status with HTTP ${refused}. Trying again.`;
 }
