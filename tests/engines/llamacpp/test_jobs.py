@@ -54,6 +54,10 @@ def token(text: str) -> dict[str, Any]:
     return {"choices": [{"logprobs": {"content": [entry]}}]}
 
 
+def progress(processed: int, cache: int = 0, total: int = 90) -> dict[str, Any]:
+    return {"prompt_progress": {"total": total, "cache": cache, "processed": processed}}
+
+
 def end(reason: str = "stop") -> dict[str, Any]:
     return {"choices": [{"finish_reason": reason}]}
 
@@ -186,6 +190,27 @@ def test_a_start_beyond_the_slots_waits_for_one(desk: Desk) -> None:
     assert sorted(event.job for event in events if isinstance(event, Finished)) == [1, 2, 3]
 
 
+def test_a_long_prompt_lets_a_short_one_pass_after_the_chunk_it_reads(desk: Desk) -> None:
+    gate = threading.Event()
+    delivered: list[dict[str, Any]] = []
+    chunks = _noting(delivered, map(progress, range(4, 90)))
+    first = _chain([progress(0), progress(2)], _after(gate, chunks))
+    long = [{"role": "user", "content": "H" * 80}]
+    desk.start(1, first, [progress(4, cache=4), token("i"), end()], messages=long)
+    desk.step_until(lambda: desk.engine.stats().kv_bytes == 2)
+    desk.library.scripts.insert(1, [token("H"), end()])
+    desk.start(2)
+    gate.set()
+
+    desk.finish()
+
+    bodies = desk.library.bodies
+    assert len(delivered) <= 1  # none if it was told so in time
+    assert [len(body["prompt"]) > 80 for body in bodies] == [True, False, True]
+    assert (bodies[2]["id_slot"], bodies[2]["cache_prompt"]) == (bodies[0]["id_slot"], True)
+    assert kinds(desk.events, 1) == kinds(desk.events, 2) == ["Item", "Finished", "Released"]
+
+
 def test_a_chat_takes_no_further_input(desk: Desk) -> None:
     with pytest.raises(InvalidRequest):
         desk.engine.feed(Feed(1, texts=["more"]))
@@ -205,6 +230,12 @@ def test_item_units_add_up_to_the_usage(desk: Desk) -> None:
 def _chain(*parts: Script) -> Script:
     for part in parts:
         yield from part
+
+
+def _noting(delivered: list[dict[str, Any]], chunks: Script) -> Script:
+    for chunk in chunks:
+        delivered.append(chunk)
+        yield chunk
 
 
 def _after(gate: threading.Event, chunks: Script) -> Script:

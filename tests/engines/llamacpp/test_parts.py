@@ -94,6 +94,25 @@ def test_a_stopped_request_is_gone_when_its_slot_takes_the_next_task() -> None:
     assert server.bodies == ["body", "probe"]
 
 
+@pytest.mark.parametrize(("at_once", "delivered"), [(True, 1), (False, 2)])
+def test_a_request_that_gives_way_has_read_a_chunk_unless_it_is_to_at_once(
+    at_once: bool, delivered: int
+) -> None:
+    chunks = (
+        json.dumps({"prompt_progress": {"total": 900, "cache": 5, "processed": 5 + number}})
+        for number in range(100)
+    )
+    server = ScriptedServer(chunks)
+    inbox: Inbox = SimpleQueue()
+    request = Request(server, "body", "probe", inbox, job=1)
+    request.give_way(at_once=at_once)
+    request.start()
+    request.join(WAIT_SECONDS)
+
+    assert server.delivered == delivered
+    assert request.gave_way
+
+
 def progress(processed: int) -> Chunk:
     return decode_chunk(
         json.dumps({"prompt_progress": {"total": 8, "cache": 0, "processed": processed}})

@@ -231,10 +231,7 @@ class LlamaCpp:
             return
         match arrived:
             case Arrival(request, chunk, at):
-                job = self._jobs[request.job]
-                self._advance(job, request, chunk, at)
-                shorter = any(other.unread_tokens < job.unread_tokens for other in self._waiting)
-                self._turns.check(shorter_waits=shorter)
+                self._advance(self._jobs[request.job], request, chunk, at)
                 self._seat_waiting()
             case Gone():
                 self._leave(self._jobs[arrived.request.job], arrived)
@@ -242,6 +239,11 @@ class LlamaCpp:
     def _seat_waiting(self) -> None:
         while self._waiting and self._seats.free and self._turns.free:
             self._begin(self._waiting.popleft())
+        reader = self._turns.reader if self._waiting else None
+        if reader is not None:
+            unread_tokens = self._jobs[reader.job].unread_tokens
+            if any(job.unread_tokens < unread_tokens for job in self._waiting):
+                self._turns.let_pass()
 
     def _begin(self, job: Job) -> None:
         tokens, seed = job.begin_request()
@@ -257,7 +259,6 @@ class LlamaCpp:
         )
         job.request = Request(self._server, body, self._probes[job.seat.index], self._inbox, job.id)
         self._requests[job.id] = job.request
-        self._turns.begin()
         job.request.start()
 
     def _advance(self, job: Job, request: Request, chunk: Chunk, at: float) -> None:

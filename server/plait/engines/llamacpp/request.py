@@ -65,6 +65,8 @@ class Request:
         self.reading = True  # its prompt
         self._stop = False
         self._give_way = False
+        self._at_once = False
+        self._has_read = False  # part of its prompt, not counting what was in the cache
         self._ended = False
         self._dropped = False  # the callback has told the engine to stop
         self._error: Exception | None = None
@@ -90,8 +92,12 @@ class Request:
         self._stop = True
         self._wake.set()
 
-    def give_way(self) -> None:
-        """From any thread: drop it unless the prompt is read by then. `Gone` follows if so."""
+    def give_way(self, *, at_once: bool) -> None:
+        """From any thread: drop it unless the prompt is read by then. `Gone` follows if so.
+
+        It has read a chunk by then, or `at_once` none: for what cannot happen again and again.
+        """
+        self._at_once |= at_once
         self._give_way = True
         self._wake.set()
 
@@ -121,6 +127,7 @@ class Request:
             return True
         progress = chunk.prompt_progress
         self.reading = progress is not None and progress.processed < progress.total
+        self._has_read |= progress is not None and progress.processed > progress.cache
         self._ended = chunk.finish_reason is not None or chunk.error is not None
         self._inbox.put(Arrival(self, chunk, now))
         seconds = self._patience.seconds_after(chunk, now)
@@ -132,7 +139,8 @@ class Request:
 
     @property
     def _must_drop(self) -> bool:
-        return self._stop or (self._give_way and self.reading)
+        yields = self._give_way and (self._at_once or self._has_read)
+        return self._stop or (yields and self.reading)
 
 
 class Patience:
