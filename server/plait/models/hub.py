@@ -17,6 +17,7 @@ from plait.models.sources import HubModel
 
 Progress = Callable[[str, float], None]
 
+CHAT_STARTER = "chat_model = 'smollm2-135m-instruct'"
 # Everything an mlx-lm model directory may need, and no code.
 MLX_FILES = ("*.safetensors", "*.json", "*.jinja", "*.txt", "*.model")
 
@@ -26,20 +27,24 @@ def fetch_file(model: HubModel, progress: Progress) -> Path:
     from huggingface_hub import hf_hub_download
 
     assert model.file is not None
-    with _hub_errors(model):
+    instead = "transcribe_model = 'whisper-tiny.en'" if model.listens else CHAT_STARTER
+    with _hub_errors(model, instead):
         return Path(
             hf_hub_download(model.repository, model.file, tqdm_class=_progress_bar(progress))
         )
 
 
 def fetch_repository(
-    model: HubModel, progress: Progress, patterns: Sequence[str] = MLX_FILES
+    model: HubModel,
+    progress: Progress,
+    patterns: Sequence[str] = MLX_FILES,
+    instead: str = CHAT_STARTER,
 ) -> Path:
     """The snapshot directory of the repository's files of those names, in the hub's cache.
-    Raises SourceUnavailable."""
+    Raises SourceUnavailable, which names the setting to use `instead`."""
     from huggingface_hub import snapshot_download
 
-    with _hub_errors(model):
+    with _hub_errors(model, instead):
         return Path(
             snapshot_download(
                 model.repository,
@@ -50,7 +55,7 @@ def fetch_repository(
 
 
 @contextmanager
-def _hub_errors(model: HubModel) -> Iterator[None]:
+def _hub_errors(model: HubModel, instead: str) -> Iterator[None]:
     from huggingface_hub import errors
 
     try:
@@ -74,14 +79,8 @@ def _hub_errors(model: HubModel) -> Iterator[None]:
             model,
             f"the hub cannot be reached ({type(error).__name__})",
             "Check the network (HF_HUB_OFFLINE and HF_ENDPOINT too), or use the starter model:"
-            f" {_starter_setting(model)}.",
+            f" {instead}.",
         ) from error
-
-
-def _starter_setting(model: HubModel) -> str:
-    if model.listens:
-        return "transcribe_model = 'whisper-tiny.en'"
-    return "chat_model = 'smollm2-135m-instruct'"
 
 
 def _unavailable(model: HubModel, why: str, next_step: str) -> SourceUnavailable:

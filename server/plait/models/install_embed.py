@@ -24,6 +24,7 @@ from plait.models.install import UNKNOWN_LICENCE, link
 from plait.models.manifest import Manifest, describe
 from plait.models.sources import HubModel, LocalModel, Source, Starter
 
+_STARTER: Final = "embed_model = 'all-minilm-l6-v2'"
 # What says how to use the weights, and those of layers after pooling.
 _SETTINGS_FILES: Final = ("*.json", "[0-9]_*/*.json", "[0-9]_*/*.safetensors")
 _ONNX_FILES: Final = (f"{ONNX}*", f"{ONNX_FOLDER}/{ONNX}*")
@@ -50,10 +51,11 @@ def fetch(
 
 
 def _fetch_repository(source: HubModel, directory: Path, progress: Progress) -> None:
-    found = read_directory(hub.fetch_repository(source, progress, _SETTINGS_FILES))
+    found = read_directory(hub.fetch_repository(source, progress, _SETTINGS_FILES, _STARTER))
     inner = found.transformer.relative_to(found.root)
     patterns = [(inner / SAFETENSORS).as_posix()] if found.drawable else list(_ONNX_FILES)
-    snapshot = hub.fetch_repository(source, progress, (*_SETTINGS_FILES, *patterns))
+    wanted = (*_SETTINGS_FILES, *patterns)
+    snapshot = hub.fetch_repository(source, progress, wanted, _STARTER)
     weights = read_directory(snapshot).weights()
     for file in (*found.files, *weights.parent.glob(f"{weights.name}*")):
         link(file, directory / file.relative_to(snapshot))

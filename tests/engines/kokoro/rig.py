@@ -28,9 +28,10 @@ from plait.engines.base import (
     Prepare,
     Released,
 )
+from plait.engines.computing import CallThread
 from plait.engines.kokoro.engine import KokoroEngine
 from plait.engines.kokoro.model import Floats, Interrupted
-from plait.engines.kokoro.thread import WindowThread
+from plait.engines.kokoro.output import Samples
 from plait.engines.kokoro.voices import PACK_SHAPE, KokoroVoices
 from plait.errors import InvalidRequest
 from plait.speech.segment import Ending, Segment, Word
@@ -294,7 +295,7 @@ def write_voices(directory: Path, *names: str) -> KokoroVoices:
 def make_rig(
     directory: Path,
     synthesizer: ToySynthesizer,
-    thread: WindowThread | None = None,
+    thread: CallThread[Samples | None] | None = None,
     clock: Callable[[], float] = time.monotonic,
 ) -> SpeechRig:
     """On an empty directory, for the voices. Close the engine if you give it a real thread."""

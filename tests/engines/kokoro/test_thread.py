@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from plait.engines.base import Finished
+from plait.engines.computing import ComputingThread
 from plait.engines.kokoro.engine import STALLED_SECONDS
-from plait.engines.kokoro.thread import ComputingThread
 from tests.engines.kokoro.rig import NoThread, SpeechRig, ToySynthesizer, make_rig
 
 TEXT = "well, this is a sentence. and here comes another one! "

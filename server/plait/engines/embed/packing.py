@@ -17,7 +17,8 @@ from plait.engines.embed.job import BUCKET_TOKENS, EmbedJob, Text
 # Of a step; the worker's contract asks for 50 ms, and times vary.
 TARGET_SECONDS = 0.04
 MAX_TEXTS = 64
-MIN_TOKENS, MAX_TOKENS = 64, 16_384
+# Smaller ones cost more a token than they save anybody: a batch can be cut short at any time.
+MIN_TOKENS, MAX_TOKENS = 128, 16_384
 # Of a batch one part of so many may be padding, and a few tokens anyway: a run costs as much as
 # that by itself.
 PADDING_PART = 5

@@ -28,10 +28,11 @@ from plait.engines.base import (
     Released,
     Stats,
 )
+from plait.engines.computing import CallThread, ComputingThread
 from plait.engines.kokoro.faults import failure_of, nothing_to_speak, read_params
 from plait.engines.kokoro.jobs import SpeechJob, SpokenText, Synthesizer, Work
 from plait.engines.kokoro.model import SAMPLE_RATE, Interrupted, KokoroModel
-from plait.engines.kokoro.thread import ComputingThread, WindowThread
+from plait.engines.kokoro.output import Samples
 from plait.engines.kokoro.turns import Turns
 from plait.engines.kokoro.voices import KokoroVoices
 from plait.errors import InvalidRequest, UnsupportedMethod
@@ -71,7 +72,7 @@ class KokoroEngine:
         front_end: FrontEnd,
         voices: KokoroVoices,
         *,
-        thread: WindowThread | None = None,
+        thread: CallThread[Samples | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._spec = spec
@@ -84,7 +85,7 @@ class KokoroEngine:
         self._jobs: dict[int, SpeechJob] = {}
         self._turns: Turns[SpeechJob] = Turns()
         self._events: list[Event] = []
-        self._thread = ComputingThread() if thread is None else thread
+        self._thread = ComputingThread[Samples | None]("windows") if thread is None else thread
         # Whose window is under way; also read by the command reader thread.
         self._computing: SpeechJob | None = None
         self._submitted_at = 0.0
