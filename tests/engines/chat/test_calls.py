@@ -231,12 +231,16 @@ def test_the_template_or_the_vocabulary_tells_the_family(
 # --- any text, any cut -----------------------------------------------------------------------
 
 values = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
 arguments = st.dictionaries(st.text(), values, max_size=4)
-MARKUP = "<tool_call> </tool_call> <tool [TOOL_CALLS] [ARGS] <|python_tag|> < { } [ ] \" \\ , : ; a"
+MARKUP = '<tool_call> </tool_call> <tool [TOOL_CALLS] [ARGS] <|python_tag|> < { } [ ] " \\ , : ; a'
 noise = st.sampled_from([
     *MARKUP.split(), "\n", " ", "time", '{"name": "time", ', '"arguments": ', '"parameters": {}',
     '{"name": "time", "arguments": {}}', *MARKS.values(),

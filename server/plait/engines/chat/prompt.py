@@ -15,14 +15,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import msgspec
 from tokenizers import Tokenizer
 
 from plait.engines.chat.calls import CallParser
+from plait.engines.chat.constraint import Watch
 from plait.engines.chat.dialects import MARKS, dialect_of
+from plait.engines.chat.grammar import Grammar, grammar_of
 from plait.engines.chat.template import ChatTemplate
 from plait.engines.chat.text import AnswerText, Vocabulary
-from plait.engines.chat.tools import as_text, in_system, in_user, names_of, tools_of
+from plait.engines.chat.tools import (
+    as_text,
+    in_system,
+    in_user,
+    names_of,
+    template_message,
+    tools_of,
+)
 from plait.errors import ContextOverflow, ModelLoadFailed, TemplateError
 from plait.wire.messages import ChatMessage, ChatParams
 
@@ -50,12 +58,13 @@ class ChatTokenizer:
         self._template = template
         self._special = _special_pattern(tokenizer)
         special = _special_tokens(tokenizer)
-        self.dialect = dialect_of(template.tool_source, frozenset(special))
+        self._dialect = dialect_of(template.tool_source, frozenset(special))
+        self._mark_ids = {mark: special[name] for name, mark in MARKS.items() if name in special}
         self.vocabulary = Vocabulary(
             token_pieces(tokenizer),
             eos_ids,
             _skips_first_space(tokenizer),
-            {special[name]: mark.encode() for name, mark in MARKS.items() if name in special},
+            {token: mark.encode() for mark, token in self._mark_ids.items()},
         )
 
     @classmethod
@@ -93,17 +102,28 @@ class ChatTokenizer:
         # Pieces are encoded apart, so no special token can form across a mark.
         return self._encode(text.split(mark))
 
-    def answer(self, params: ChatParams, max_tokens: int) -> AnswerText:
-        """What becomes of the tokens of the answer; with tools, calls are told from text."""
+    def grammar(self, params: ChatParams) -> Grammar | None:
+        """What the answer must look like, in the language of llguidance; None: as it likes."""
+        return grammar_of(params, self._dialect, self._mark_ids)
+
+    def answer(
+        self, params: ChatParams, max_tokens: int, grammar: Grammar | None = None
+    ) -> AnswerText:
+        """What becomes of the tokens of the answer; with tools, calls are told from text.
+
+        Raises `InvalidRequest` for a grammar that cannot be compiled.
+        """
         tools = tools_of(params)
-        calls = None
+        calls = watch = None
         if tools:
-            calls = CallParser(self.dialect, names_of(tools), parallel=params.parallel_tool_calls)
-        return AnswerText(self.vocabulary, params.stop, max_tokens, calls)
+            calls = CallParser(self._dialect, names_of(tools), parallel=params.parallel_tool_calls)
+        if grammar is not None:
+            watch = Watch(grammar)
+        return AnswerText(self.vocabulary, params.stop, max_tokens, calls, watch)
 
     def _render(self, params: ChatParams) -> tuple[str, str]:
         """A template that looks at no tools is told of them, and of calls, in plain words."""
-        messages = [_template_message(message) for message in params.messages]
+        messages = [template_message(message) for message in params.messages]
         tools = tools_of(params)
         if self._template.tool_source is not None:
             return self._template.render(messages, tools, self._special)
@@ -269,27 +289,3 @@ def _eos_ids(
     if not known_ids:
         raise ModelLoadFailed("The model names no end-of-turn token, so no answer could end.")
     return known_ids
-
-
-def _template_message(message: ChatMessage) -> dict[str, Any]:
-    """A message the way templates expect it.
-
-    They add `content` to strings, so an absent one is empty; beside tool calls it stays None,
-    which templates test for. Tool arguments are objects there, JSON text in the OpenAI shape.
-    """
-    fields: dict[str, Any] = msgspec.to_builtins(message)
-    if not message.tool_calls:
-        return {**fields, "content": message.content or ""}
-    calls = [_template_call(call) for call in message.tool_calls]
-    return {**fields, "content": message.content, "tool_calls": calls}
-
-
-def _template_call(call: dict[str, Any]) -> dict[str, Any]:
-    function = call.get("function")
-    if not isinstance(function, dict) or not isinstance(function.get("arguments"), str):
-        return call
-    try:
-        arguments = msgspec.json.decode(function["arguments"])
-    except (msgspec.DecodeError, RecursionError):
-        return call  # free text, or nested without end: the template shows it as it is
-    return {**call, "function": {**function, "arguments": arguments}}

@@ -17,6 +17,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 import msgspec
 
 from plait.engines.chat.calls import CallParser
+from plait.engines.chat.constraint import Watch
 from plait.wire.messages import FinishReason
 
 Ending: TypeAlias = Literal["stop", "length"]
@@ -152,7 +153,8 @@ class AnswerText:
 
     `tokens` are the ids produced so far without the end-of-turn token; a resumed job continues
     from prompt + `tokens`. With `logprobs`, each delta lists the entries of its tokens. `calls`:
-    the parser of its tool calls, if any tools were given.
+    the parser of its tool calls, if any tools were given. `watch`: of the form it must have, if
+    any; then `add` and `end` raise `GenerationFailed`, after which the answer is over.
     """
 
     def __init__(
@@ -161,6 +163,7 @@ class AnswerText:
         stops: Collection[str],
         max_tokens: int,
         calls: CallParser | None = None,
+        watch: Watch | None = None,
     ) -> None:
         assert max_tokens >= 1
         self.tokens: list[int] = []
@@ -170,6 +173,7 @@ class AnswerText:
         self._detokenizer = Detokenizer(vocabulary, marks=calls is not None)
         self._matcher = StopMatcher(stops)
         self._calls = calls
+        self._watch = watch
         self._eos_ids = vocabulary.eos_ids
         self._max_tokens = max_tokens
         self._unsent_tokens = 0
@@ -187,7 +191,10 @@ class AnswerText:
         self._unsent_tokens += 1
         if logprob is not None:
             self._unsent_logprobs.append(logprob)
-        text, stopped = self._matcher.add(self._detokenizer.add(token))
+        text = self._detokenizer.add(token)
+        if self._watch is not None:
+            self._watch.add(text)
+        text, stopped = self._matcher.add(text)
         if stopped:
             self.stop_string = True
             return self._end("stop", text)
@@ -201,7 +208,11 @@ class AnswerText:
         return self._end(reason, self._rest(cut=reason == "length"))
 
     def _rest(self, *, cut: bool) -> str:
-        text, stopped = self._matcher.add(self._detokenizer.finish(cut=cut))
+        text = self._detokenizer.finish(cut=cut)
+        if self._watch is not None and not cut:
+            self._watch.add(text)
+            self._watch.finish()
+        text, stopped = self._matcher.add(text)
         return text if stopped else text + self._matcher.flush()
 
     def _end(self, reason: Ending, text: str) -> Delta | None:

@@ -1,7 +1,8 @@
-"""Tools as a conversation shows them where the model's own template does not.
+"""Messages, calls and tools as templates want them; and in plain words, where one takes no tools.
 
-Then they are described in the system's words, a call is written the way Hermes does, and a result
-comes in the user's turn: what most models of these days have seen. Knows no template and no parser.
+Then the tools are described in the system's words, a call is written the way Hermes does, and a
+result comes in the user's turn: what most models of these days have seen. Knows no template and no
+parser.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from plait.wire.messages import ChatParams
+import msgspec
+
+from plait.wire.messages import ChatMessage, ChatParams
 
 Message = dict[str, Any]
 
@@ -31,6 +34,30 @@ def tools_of(params: ChatParams) -> list[dict[str, Any]] | None:
 
 def names_of(tools: list[dict[str, Any]]) -> frozenset[str]:
     return frozenset(tool["function"]["name"] for tool in tools)
+
+
+def template_message(message: ChatMessage) -> dict[str, Any]:
+    """A message the way templates expect it.
+
+    They add `content` to strings, so an absent one is empty; beside tool calls it stays None,
+    which templates test for. Tool arguments are objects there, JSON text in the OpenAI shape.
+    """
+    fields: dict[str, Any] = msgspec.to_builtins(message)
+    if not message.tool_calls:
+        return {**fields, "content": message.content or ""}
+    calls = [_template_call(call) for call in message.tool_calls]
+    return {**fields, "content": message.content, "tool_calls": calls}
+
+
+def _template_call(call: dict[str, Any]) -> dict[str, Any]:
+    function = call.get("function")
+    if not isinstance(function, dict) or not isinstance(function.get("arguments"), str):
+        return call
+    try:
+        arguments = msgspec.json.decode(function["arguments"])
+    except (msgspec.DecodeError, RecursionError):
+        return call  # free text, or nested without end: the template shows it as it is
+    return {**call, "function": {**function, "arguments": arguments}}
 
 
 def in_system(messages: list[Message], tools: list[dict[str, Any]]) -> list[Message]:

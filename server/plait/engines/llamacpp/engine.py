@@ -2,8 +2,9 @@
 
 `step` does not compute: llama.cpp's own loop does, and `step` waits (bounded) for what it yields.
 Pause is a dropped request; resume continues from the token ids of prompt and answer on the slot's
-cache, with the sampler started anew (`usage.reseeded` unless greedy). `Released` follows only the
-engine's own confirmation. KV is preallocated, hence "reusable".
+cache, with the sampler started anew (`usage.reseeded` unless greedy). Only a forced answer goes on
+while its reader rests (see `ahead`). `Released` follows only the engine's own confirmation. KV is
+preallocated, hence "reusable".
 Knows no sockets and no scheduling; how a request is stopped is `request`'s business.
 """
 
@@ -33,7 +34,9 @@ from plait.engines.base import (
     Report,
     Stats,
 )
+from plait.engines.chat.constraint import cannot_force
 from plait.engines.chat.prompt import ChatTokenizer, fit_answer, reserve_bytes
+from plait.engines.llamacpp.grammars import ready_grammars
 from plait.engines.llamacpp.job import Job, TokenNames
 from plait.engines.llamacpp.request import Arrival, Gone, Inbox, Request
 from plait.engines.llamacpp.seats import Seats
@@ -60,6 +63,7 @@ def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> LlamaCpp:
     report("reading tokenizer", None)
     tokenizer = ChatTokenizer.load(spec.tokenizer)
     server, chunk_tokens = open_server(spec, context_tokens, report)
+    grammars = ready_grammars(server)
     whole_bytes = spec.slots * reserve_bytes(context_tokens, facts.kv_bytes_per_token)
     info = EngineInfo(
         engine="llamacpp",
@@ -80,6 +84,7 @@ def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> LlamaCpp:
         flags,
         chunk_tokens,
         prefix_cache_bytes=spec.prefix_cache_bytes,
+        grammars=grammars,
     )
 
 
@@ -96,11 +101,13 @@ class LlamaCpp:
         chunk_tokens: int,
         *,
         prefix_cache_bytes: int = 0,
+        grammars: bool = True,
     ) -> None:
         self.info = info
         self.chunk_tokens = chunk_tokens
         self._server = server
         self._tokenizer = tokenizer
+        self._grammars = grammars
         self._names = TokenNames(list(tokenizer.vocabulary.pieces), tokenizer.token_text)
         self._kv_bytes_per_token = kv_bytes_per_token
         self._flags = flags
@@ -108,6 +115,7 @@ class LlamaCpp:
         self._requests: dict[int, Request] = {}
         self._turns = Turns(self._requests)
         self._waiting: deque[Job] = deque()  # for a seat, and for a turn to have its prompt read
+        self._behind: list[Job] = []  # resumed, and computed further than was handed over
         self._seats = Seats(info.slots, prefix_cache_bytes // kv_bytes_per_token)
         room = allocated_tokens(info.context_tokens)
         self._probes = [probe_body(slot, room) for slot in range(info.slots)]
@@ -126,8 +134,12 @@ class LlamaCpp:
             max_tokens=self.info.max_tokens,
             context_tokens=context_tokens,
         )
-        answer = self._tokenizer.answer(params, max_tokens)
-        self._jobs[job.job] = Job(job.job, job.scope, params, prompt, answer, max_tokens)
+        grammar = self._tokenizer.grammar(params)
+        if grammar is not None and not self._grammars:
+            raise cannot_force(grammar.param)
+        answer = self._tokenizer.answer(params, max_tokens, grammar)
+        text = None if grammar is None else grammar.text
+        self._jobs[job.job] = Job(job.job, job.scope, params, prompt, answer, max_tokens, text)
         reserved = reserve_bytes(len(prompt) + max_tokens, self._kv_bytes_per_token)
         return Prepared(job.job, len(prompt), reserved, max_tokens)
 
@@ -148,17 +160,21 @@ class LlamaCpp:
         if entry is None or not entry.started or entry.over or entry.paused:
             return
         entry.paused = True
-        if entry.request is not None:
-            self._turns.stop(entry.request)
-        else:
+        if entry in self._behind:
+            self._behind.remove(entry)
+        elif entry in self._waiting:
             self._waiting.remove(entry)
+        elif entry.request is not None and entry.grammar is None:
+            self._turns.stop(entry.request)
 
     def resume(self, job: int) -> None:
         entry = self._jobs.get(job)
         if entry is None or not entry.paused:
             return
         entry.paused = False
-        if entry.request is None:  # else it goes on when the dropped request is gone
+        if entry.ahead:
+            self._behind.append(entry)
+        elif entry.request is None:  # else it goes on when the dropped request is gone
             self._waiting.appendleft(entry)
             self._seat_waiting()
 
@@ -187,6 +203,7 @@ class LlamaCpp:
     # --- progress ------------------------------------------------------------------------------
 
     def step(self) -> list[Event]:
+        self._hand_over()
         if self._requests and not self._events:
             self._take(STEP_SECONDS)
         while not self._inbox.empty():
@@ -196,7 +213,7 @@ class LlamaCpp:
 
     @property
     def idle(self) -> bool:
-        return not self._requests and not self._events
+        return not self._requests and not self._events and not self._behind
 
     def keep_prefixes(self, max_bytes: int) -> None:
         """Frees no memory, as slots are allocated for good: what is dropped is not reused again."""
@@ -256,6 +273,7 @@ class LlamaCpp:
             slot=job.seat.index,
             cache_prompt=reusable,
             context_tokens=self.info.context_tokens,
+            grammar=job.grammar,
         )
         job.request = Request(self._server, body, self._probes[job.seat.index], self._inbox, job.id)
         self._requests[job.id] = job.request
@@ -271,17 +289,38 @@ class LlamaCpp:
         elif job.over:
             if chunk.finish_reason is None:  # it does not take this token for an end: we do
                 self._turns.stop(request)
+        elif job.grammar is not None and (job.paused or job.ahead):
+            job.ahead.keep(chunk)
         else:
-            self._add(job, request, chunk)
+            self._add(job, chunk)
 
-    def _add(self, job: Job, request: Request, chunk: Chunk) -> None:
-        deltas = job.add(chunk, self._names)
+    def _add(self, job: Job, chunk: Chunk) -> None:
+        try:
+            deltas = job.add(chunk, self._names)
+        except GenerationFailed as error:  # the answer has not the form that was asked for
+            job.error = error
+            if job.request is not None:
+                self._turns.stop(job.request)
+            return
         self._events += [Item(job.id, delta.data, units=delta.tokens) for delta in deltas]
         reason = job.answer.finish_reason
         if reason is None:
             return
         self._events.append(Finished(job.id, reason, job.usage))
-        self._turns.end(request, stop=job.answer.stop_string)
+        if job.request is not None:
+            self._turns.end(job.request, stop=job.answer.stop_string)
+
+    def _hand_over(self) -> None:
+        """What was computed while the reader rested, a step's worth of it."""
+        for job in list(self._behind):
+            for chunk in job.ahead.take():
+                if not job.over:
+                    self._add(job, chunk)
+            if job.ahead.handed_over:
+                self._behind.remove(job)
+                gone, job.ahead.gone = job.ahead.gone, None
+                if gone is not None:
+                    self._end(job, gone, cancelled=False)
 
     def _count_wasted(self, job: Job, chunk: Chunk, at: float) -> None:
         stamp = self._flags.stamp(job.id)
@@ -299,11 +338,15 @@ class LlamaCpp:
         self._seats.leave(job.seat, [] if broken else job.computed_tokens, kept=stays)
         job.seat = job.request = None
         self._requests.pop(job.id)
-        if not stays:
+        if job.ahead and not cancelled and not job.over:
+            job.ahead.gone = gone  # it ends when the last of it is handed over
+        elif not stays:
             self._end(job, gone, cancelled=cancelled)
+        elif job.paused:
+            pass  # until it is resumed
         elif gone.request.gave_way:
             self._waiting.append(job)
-        elif not job.paused:  # resumed before the dropped request was gone
+        else:  # resumed before the dropped request was gone
             self._waiting.appendleft(job)
         self._seat_waiting()
 
@@ -316,4 +359,6 @@ class LlamaCpp:
     def _release(self, job: Job, at: float) -> None:
         self._seats.forget(job.id)
         self._jobs.pop(job.id)
+        if job in self._behind:
+            self._behind.remove(job)
         self._events.append(Released(job.id, at, job.wasted, job.usage))

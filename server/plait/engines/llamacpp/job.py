@@ -14,6 +14,7 @@ from typing import Any
 
 from plait.engines.base import Usage
 from plait.engines.chat.text import AnswerText, Delta
+from plait.engines.llamacpp.ahead import Ahead
 from plait.engines.llamacpp.request import Request
 from plait.engines.llamacpp.seats import Seat
 from plait.engines.llamacpp.wire import RANDOM_SEED, Chunk, Progress, TokenEntry
@@ -33,6 +34,8 @@ class Job:
     prompt: list[int]
     answer: AnswerText
     max_tokens: int
+    grammar: str | None = None
+    ahead: Ahead = field(default_factory=Ahead)
     seed: int = field(init=False)
     request: Request | None = None
     seat: Seat | None = None
@@ -98,6 +101,7 @@ class Job:
 
     def begin_request(self) -> tuple[list[int], int]:
         """-> (token ids to continue from, seed). A sampler starts anew with every request."""
+        assert self.grammar is None or not self.produced, "a grammar begins with the answer"
         self._base_tokens = self.produced
         self.processed_tokens = 0
         if self.answer.tokens and self.params.temperature > 0:

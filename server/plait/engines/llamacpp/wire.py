@@ -86,11 +86,14 @@ def completion_body(
     slot: int,
     cache_prompt: bool,
     context_tokens: int,
+    grammar: str | None = None,
 ) -> str:
     """The request for `prompt` (token ids) in `slot`, at most `max_tokens` more.
 
-    Token ids come back only inside logprobs, so at least one is always asked for; hidden parts of
-    characters are found out by `timings_per_token`.
+    `grammar`: of llguidance, from the first token of this request on. It stands beside the list of
+    samplers: a token it refuses is drawn again among those it allows. Token ids come back only
+    inside logprobs, so at least one is always asked for; hidden parts of characters are found out
+    by `timings_per_token`.
     """
     body = {
         "prompt": prompt,
@@ -104,6 +107,14 @@ def completion_body(
         "seed": seed,
         **_sampling(params, context_tokens),
     }
+    if grammar is not None:
+        body["grammar"] = grammar
+    return msgspec.json.encode(body).decode()
+
+
+def grammar_body() -> str:
+    """A request that makes llama.cpp read the model's vocabulary for its grammars."""
+    body = {"prompt": [1], "n_predict": 1, "grammar": '%llguidance {}\nstart: "a"'}
     return msgspec.json.encode(body).decode()
 
 
