@@ -16,6 +16,7 @@ from plait.access.tickets import TICKET_SECONDS
 from plait.access.token_file import TokenFile, TokenFileError, TokenRecord
 from plait.access.tokens import digest, written_hash
 from plait.config import Config
+from plait.config_checks import ConfigError
 from plait.config_tables import AppTable
 from tests.virtual_time import virtually
 
@@ -58,6 +59,14 @@ def test_tokens_of_the_settings_may_everything_and_those_of_apps_are_theirs(tmp_
     assert of_notes is not None
     assert of_notes.app == "notes"
     assert access.find(b"of nobody") is None
+
+
+@pytest.mark.parametrize("tokens", [(), ("shared",)])
+def test_a_token_of_two_owners_stops_the_start(tmp_path: Path, tokens: tuple[str, ...]) -> None:
+    app = AppTable(token_hashes=(written_hash(b"shared"),))
+    config = Config(tokens=tokens, apps={"notes": app} if tokens else {"notes": app, "other": app})
+    with pytest.raises(ConfigError, match="share a token"):
+        Access.of(config, TokenFile(tmp_path))
 
 
 def test_declared_apps_alone_ask_for_a_token_and_nothing_declared_asks_for_none(

@@ -23,6 +23,7 @@ from plait.access.tickets import Tickets
 from plait.access.token_file import FILE_NAME, TokenFile, TokenFileError, TokenRecord
 from plait.access.tokens import digest, parse_hash
 from plait.config import Config
+from plait.config_checks import ConfigError
 
 # A timer runs on a clock that may stand still while the machine sleeps, and the wall clock may be
 # set: a token's end is looked at again at least this often.
@@ -65,14 +66,17 @@ class Access:
         self._clock = clock
         self._tickets = Tickets()
         self._connections: set[_Connection] = set()
-        self._keyring = self._read_keyring()
+        self._records = file.read() if declared else ()
+        self._keyring = self._keyring_of(self._records)
 
     @classmethod
     def of(cls, config: Config, file: TokenFile | None = None) -> Access:
-        """Raises TokenFileError where tokens are kept in a file that cannot be read."""
+        """Raises TokenFileError where tokens are kept in a file that cannot be read, ConfigError
+        where it is not clear whose a token is."""
         grants = [Grant(digest(token.encode()), None) for token in config.tokens]
         for name, app in config.apps.items():
             grants += [Grant(parse_hash(text), name) for text in app.token_hashes]
+        _check_owners(grants)
         return cls(grants, frozenset(config.apps), file or TokenFile())
 
     @property
@@ -129,11 +133,15 @@ class Access:
         """Read the file again and close what it no longer lets in. A file that cannot be read
         changes nothing: neither locks everybody out nor lets anybody back in."""
         try:
-            self._keyring = await asyncio.to_thread(self._read_keyring)
+            records = await asyncio.to_thread(self._file.read)
         except TokenFileError as error:
             log.warning("tokens.unreadable", why=str(error), still="the tokens as they were before")
             return
-        log.info("tokens.loaded")
+        if records == self._records:
+            return
+        self._records = records
+        self._keyring = self._keyring_of(records)
+        log.info("tokens.changed", tokens=len(records))
         for connection in list(self._connections):
             self._check(connection)
 
@@ -148,10 +156,9 @@ class Access:
             ):
                 changed.set()
         except OSError as error:
-            log.warning("tokens.unwatched", why=error.strerror, restart="to see changed tokens")
+            log.warning("tokens.unwatched", why=str(error), restart="to see changed tokens")
 
-    def _read_keyring(self) -> Keyring:
-        records = self._file.read() if self._declared else ()
+    def _keyring_of(self, records: Sequence[TokenRecord]) -> Keyring:
         strangers = sorted({record.app for record in records} - self._declared)
         if strangers:
             log.warning("tokens.of_undeclared_apps", apps=strangers)
@@ -168,11 +175,25 @@ class Access:
         grant = self._keyring.renew(connection.grant, now)
         if grant is None:
             self._connections.discard(connection)
+            log.info("connection.revoked", app=connection.grant.app)
             connection.revoke()
         elif grant.expires is not None:
             wait = min(grant.expires - now, MAX_TIMER_SECONDS)
             loop = asyncio.get_running_loop()
             connection.timer = loop.call_later(wait, self._check, connection)
+
+
+def _check_owners(grants: Sequence[Grant]) -> None:
+    owners: dict[bytes, str | None] = {}
+    for grant in grants:
+        other = owners.setdefault(grant.digest, grant.app)
+        if other != grant.app:
+            whose = f"[apps.{other}]" if other else "the setting tokens"
+            raise ConfigError(
+                f"[apps.{grant.app}] and {whose} share a token, so it is not clear what it may do."
+                f" Give each its own: `plait token create {grant.app}`.",
+                key="apps",
+            )
 
 
 def _grant(record: TokenRecord) -> Grant:
