@@ -267,4 +267,6 @@ def test_a_token_is_asked_for_and_never_in_an_address(
         expect(playground.page.get_by_text("Since the server started")).to_be_visible()
         expect(playground.page.get_by_role("link", name="/metrics")).to_be_hidden()
     assert not any("sesame" in address for address in addresses)
+    tickets = [address for address in addresses if address.endswith("/v1/ticket")]
+    assert len(tickets) >= 3  # for each token tried, and for the reload
     playground.expect_errors("WebSocket|ERR_|401")

@@ -104,6 +104,7 @@ export class Link {
     const { state } = this.#store;
     Object.assign(state.connection, { wasOpen: true, leavingAt: null, detail: "" });
     state.rights = welcome.capabilities ?? [];
+    state.app = welcome.app ?? null;
     const { chat, synthesize, transcribe, embed } = welcome.methods ?? {};
     state.models = namesOf(chat?.models);
     state.hearing = transcribe

@@ -87,6 +87,7 @@ const store = new Store({
   embedModels: null,
   embedding: null,
   embeddingStops: [],
+  app: null,
   rights: null,
   sample: null,
   history: [],

@@ -40,6 +40,7 @@
  * @property {(number | "late")[]} embeddingStops  as `stops`
  * @property {Sample | null} sample  newest reading of /metrics
  * @property {Sample[]} history  the last two minutes of readings
+ * @property {string | null} app  whose connection it is; null: the server knows no apps
  * @property {string[] | null} rights  what this connection may do; null: not known yet
  * @property {Reading[]} readings  of /v1/status, the last two minutes
  * @property {number | null} readingRefused  the HTTP status /v1/status was refused with

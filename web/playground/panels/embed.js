@@ -97,8 +97,9 @@ class EmbedPanel {
     this.composer = createEmbedComposer(app, SAMPLE.join("\n"), (ask) => this.#embed(ask));
     this.card = new EmbeddingCard(embeddings, () => this.#again());
     this.empty = this.#createEmpty();
-    this.absent = createAbsent({
+    this.absent = createAbsent(store, {
       testid: "no-embedding",
+      method: "embed",
       title: "This server does not embed yet",
       kind: "embedding",
       model: "all-minilm-l6-v2",

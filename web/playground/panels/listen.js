@@ -36,8 +36,9 @@ class ListenPanel {
       store.flush();
     });
     this.empty = this.#createEmpty();
-    this.absent = createAbsent({
+    this.absent = createAbsent(store, {
       testid: "no-listening",
+      method: "transcribe",
       title: "This server does not listen yet",
       kind: "transcription",
       model: "whisper-tiny.en",

@@ -47,8 +47,9 @@ class SpeakPanel {
     this.composer = createSpeechComposer(app, SAMPLE, (ask) => this.#speak(ask));
     this.stage = new Stage(speeches, () => this.#again());
     this.empty = this.#createEmpty();
-    this.absent = createAbsent({
+    this.absent = createAbsent(store, {
       testid: "no-speech",
+      method: "synthesize",
       title: "This server does not speak yet",
       kind: "speech",
       model: "kokoro-82m",
