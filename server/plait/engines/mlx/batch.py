@@ -4,7 +4,8 @@ Rows are token ids only. `BatchGenerator` runs one step ahead: when a token come
 after it is already under way, so a removed row may be computed once more and is gone for certain
 only after `settle`. KV memory is rows x the longest row (shorter ones are padded on the left),
 allocated in steps of 256 tokens; `cells` bounds one row's length and `kv_bytes` reads the truth off
-the generator. One thread makes all calls. Knows no text, no jobs and no events.
+the generator. A few prompts are read at a time, and never only ones that are longer than a waiting
+one. One thread makes all calls. Knows no text, no jobs and no events.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Row:
     uid: int | None = None
     decoding: bool = False
     prefilled: int = 0
+    unread: int = 0  # tokens that have to be read before it goes on
     cached: list[int] = field(default_factory=list)
     caches: list[Any] | None = None
 
@@ -88,6 +90,7 @@ class Batch:
     ) -> None:
         self._model = model
         self._slots = slots
+        self._reading_places = min(PREFILL_ROWS, slots)
         self._stop_tokens = [[token] for token in stop_tokens]
         self._clock = clock
         self._pace = StepPace()
@@ -135,6 +138,7 @@ class Batch:
             samplers=[row.sampling.sampler],
             logits_processors=[row.sampling.processors],
         )
+        row.unread = len(known) - len(row.cached)
         row.caches, row.cached, row.decoding, row.prefilled = None, [], False, 0
         self._rows[row.uid] = row
 
@@ -178,6 +182,7 @@ class Batch:
 
     def step(self) -> list[Token]:
         """One decode step of all rows and one chunk of prompt. Whatever mlx raises comes out."""
+        self._let_short_ones_pass()
         began = self._clock()
         decoding = any(row.decoding for row in self._rows.values())
         self._generator.prefill_step_size = self._pace.chunk_tokens
@@ -212,6 +217,31 @@ class Batch:
         self._rows.clear()
         self._generator.close()
 
+    def _let_short_ones_pass(self) -> None:
+        """Where only longer prompts are read, the longest makes way for the shortest that waits.
+
+        It has read a chunk at least, and is not read again; copying its caches is what this costs.
+        """
+        reading = [row for row in self._rows.values() if not row.decoding and row.prefilled]
+        waiting = [row for row in self._rows.values() if not row.decoding and not row.prefilled]
+        if not waiting or len(reading) < self._reading_places:
+            return
+        shortest = min(waiting, key=lambda row: row.unread)
+        if shortest.unread >= min(row.unread for row in reading):
+            return
+        longest = max(reading, key=lambda row: row.unread)
+        for row in [*waiting, longest]:  # the generator takes them in the order they came in
+            if row is not shortest:
+                self._move_to_the_end(row)
+
+    def _move_to_the_end(self, row: Row) -> None:
+        self.remove(row)
+        caches = row.caches or []
+        self.insert(row)
+        with mx.stream(self._generator.stream):
+            mx.eval(states(caches))
+            self._evaluate_caches()
+
     def _take(self, response: Any) -> Token:
         row = self._rows[response.uid]
         row.decoding = True
@@ -233,7 +263,7 @@ class Batch:
         for part in progress:
             row = self._rows[part.uid]
             longest = max(longest, part.progress[0] - row.prefilled)
-            row.prefilled = part.progress[0]
+            row.prefilled, row.unread = part.progress[0], part.progress[1] - part.progress[0]
         if not any(part.end_of_prompt for part in progress):
             # A prompt's end costs a forward pass of its own and says nothing about chunks.
             self._pace.observe_prefill(seconds, longest * len(progress), decoding=decoding)
@@ -252,7 +282,7 @@ class Batch:
             stop_tokens=self._stop_tokens,
             sampler=greedy,
             completion_batch_size=self._slots,
-            prefill_batch_size=min(PREFILL_ROWS, self._slots),
+            prefill_batch_size=self._reading_places,
         )
 
 
