@@ -149,6 +149,10 @@ class ChatTokenizer:
             if tokens > 2 * context_tokens:
                 raise _overflow(f"more than {tokens}", tokens, context_tokens)
 
+    def as_json(self) -> str:
+        """tokenizer.json, as read."""
+        return str(self._tokenizer.to_str())
+
     def token_text(self, token: int) -> str:
         """How one token is named in logprobs: its text, or a special token's name."""
         pieces = self.vocabulary.pieces

@@ -32,11 +32,13 @@ from plait.engines.base import (
 )
 from plait.engines.chat.prompt import ChatTokenizer
 from plait.engines.mlx.batch import Batch, Row, Token, cells
+from plait.engines.mlx.forced import GrammarTokens
 from plait.engines.mlx.job import Job, JobState, failure_of, make_job, no_distribution, too_big
 from plait.engines.mlx.kept import KeptPrefixes
 from plait.engines.mlx.logprobs import LogprobReader
 from plait.engines.mlx.reservations import Reservations
 from plait.errors import (
+    GenerationFailed,
     InvalidRequest,
     OutOfMemory,
     PlaitError,
@@ -56,11 +58,13 @@ class MlxChat:
         logprobs: LogprobReader,
         *,
         kv_bytes_per_token: int,
+        grammar_tokens: GrammarTokens | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._spec = spec
         self._flags = flags
         self._tokenizer = tokenizer
+        self._grammar_tokens = grammar_tokens
         self._batch = batch
         self._logprobs = logprobs
         self._kv_bytes_per_token = kv_bytes_per_token
@@ -98,7 +102,7 @@ class MlxChat:
     def prepare(self, job: Prepare) -> Prepared:
         if job.method != "chat":
             raise UnsupportedMethod(f"Model '{self._spec.model}' does chat, not '{job.method}'.")
-        entry = make_job(job, self._tokenizer, self._spec)
+        entry = make_job(job, self._tokenizer, self._spec, self._grammar_tokens)
         row = entry.row
         least_bytes = row.cells * self._kv_bytes_per_token
         if least_bytes > self._kv_budget_bytes:
@@ -289,7 +293,11 @@ class MlxChat:
         entry_logprobs = None
         if entry.top_logprobs is not None:
             entry_logprobs = self._logprobs.describe(token, logprob, entry.top_logprobs)
-        delta = entry.answer.add(token.token, entry_logprobs)
+        try:
+            delta = entry.answer.add(token.token, entry_logprobs)
+        except GenerationFailed as error:  # it has not the form that was asked for
+            self._fail(entry, error)
+            return
         if delta is not None:
             self._events.append(Item(entry.id, delta.data, units=delta.tokens))
         if entry.answer.finish_reason is not None:

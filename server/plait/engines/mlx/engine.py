@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 
 from plait.engines.base import CancelFlags, LoadSpec, Report
+from plait.engines.chat.constraint import can_compile
 from plait.engines.chat.prompt import ChatTokenizer
 from plait.engines.mlx import blas
 from plait.errors import ModelLoadFailed
@@ -21,6 +22,7 @@ from plait.wire.messages import ChatMessage, ChatParams
 
 if TYPE_CHECKING:
     from plait.engines.mlx.chat import MlxChat
+    from plait.engines.mlx.forced import GrammarTokens
 
 # Freed buffers stay pooled for reuse up to here; an idle engine gives all of them back.
 POOL_BYTES = 256 * 2**20
@@ -105,7 +107,20 @@ def build(
         batch,
         LogprobReader(tokenizer.token_text),
         kv_bytes_per_token=-(-kv_bytes // STEP_TOKENS),
+        grammar_tokens=_grammar_tokens(tokenizer),
     )
+
+
+def _grammar_tokens(tokenizer: ChatTokenizer) -> GrammarTokens | None:
+    """What forcing the form of an answer needs; read now, as it takes a moment of the batch's."""
+    from plait.engines.mlx.forced import GrammarTokens
+
+    if not can_compile():
+        return None
+    try:
+        return GrammarTokens(tokenizer.as_json(), tokenizer.vocabulary.eos_ids)
+    except Exception:  # noqa: BLE001 - a vocabulary the library does not know: chats do without
+        return None
 
 
 def _warm_up(batch: Any, report: Report) -> int:

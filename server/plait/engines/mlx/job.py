@@ -12,9 +12,11 @@ from dataclasses import dataclass
 import msgspec
 
 from plait.engines.base import LoadSpec, Prepare, Usage
+from plait.engines.chat.constraint import cannot_force
 from plait.engines.chat.prompt import ChatTokenizer, fit_answer
 from plait.engines.chat.text import AnswerText
 from plait.engines.mlx.batch import Row
+from plait.engines.mlx.forced import Forced, GrammarTokens
 from plait.engines.mlx.sampling import RowSampling
 from plait.errors import GenerationFailed, OutOfMemory, PlaitError, ResourceNotAvailable
 from plait.wire.messages import ChatParams
@@ -53,16 +55,30 @@ class Job:
         }
 
 
-def make_job(command: Prepare, tokenizer: ChatTokenizer, spec: LoadSpec) -> Job:
-    """Template, tokenize and bound the answer. Raises `TemplateError`, `ContextOverflow`."""
+def make_job(
+    command: Prepare,
+    tokenizer: ChatTokenizer,
+    spec: LoadSpec,
+    grammar_tokens: GrammarTokens | None = None,
+) -> Job:
+    """Template, tokenize, bound the answer and its form.
+
+    Raises `TemplateError`, `ContextOverflow`; `InvalidRequest` for a form that cannot be forced.
+    """
     params = msgspec.convert(command.params, ChatParams)
     context_tokens = spec.context_tokens
     prompt = tokenizer.encode_chat(params, context_tokens=context_tokens)
     max_tokens = fit_answer(
         len(prompt), params.max_tokens, max_tokens=spec.max_tokens, context_tokens=context_tokens
     )
-    answer = tokenizer.answer(params, max_tokens)
-    row = Row(prompt, answer.tokens, max_tokens, RowSampling(params))
+    grammar = tokenizer.grammar(params)
+    if grammar is not None and grammar_tokens is None:
+        raise cannot_force(grammar.param)
+    answer = tokenizer.answer(params, max_tokens, grammar)
+    forced = None
+    if grammar is not None and grammar_tokens is not None:
+        forced = Forced(grammar_tokens, grammar.text, len(prompt))
+    row = Row(prompt, answer.tokens, max_tokens, RowSampling(params, forced))
     top = None if params.logprobs is False else int(params.logprobs)
     return Job(command.job, command.scope, row, answer, 0 if params.logprobs is True else top)
 
@@ -81,6 +97,8 @@ def too_big(model: str, required_bytes: int, available_bytes: int) -> ResourceNo
 
 def failure_of(error: Exception) -> PlaitError:
     """mlx reports exhausted memory as a RuntimeError; its words are all there is to tell by."""
+    if isinstance(error, PlaitError):
+        return error
     words = str(error).lower()
     if isinstance(error, MemoryError) or "allocat" in words or "memory" in words:
         return OutOfMemory(

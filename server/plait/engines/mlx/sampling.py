@@ -37,7 +37,8 @@ class RowSampling:
     tokens the row has produced.
     """
 
-    def __init__(self, params: ChatParams) -> None:
+    def __init__(self, params: ChatParams, forced: Processor | None = None) -> None:
+        """`forced`: takes the tokens out that a grammar forbids; it may raise."""
         self.drawn = 0
         self.error: Exception | None = None
         self._seed = secrets.randbits(32) if params.seed is None else params.seed
@@ -45,6 +46,7 @@ class RowSampling:
         self._penalty: Processor | None = None
         if params.repetition_penalty != 1.0:
             self._penalty = make_repetition_penalty(params.repetition_penalty, PENALTY_TOKENS)
+        self._forced = forced
         self._greedy = params.temperature < COLDEST
 
     @property
@@ -53,7 +55,7 @@ class RowSampling:
 
     @property
     def processors(self) -> list[Processor]:
-        return [] if self._penalty is None else [self._penalize]
+        return [self._process] if self._penalty or self._forced else []
 
     def _key(self) -> Any:
         key = mx.array([self._seed, self.drawn], dtype=mx.uint32)
@@ -67,13 +69,13 @@ class RowSampling:
             self.error = self.error or error
             return greedy(logprobs)
 
-    def _penalize(self, tokens: Any, logits: Any) -> Any:
-        assert self._penalty is not None
+    def _process(self, tokens: Any, logits: Any) -> Any:
         try:
-            return self._penalty(tokens, logits)
+            for process in (self._penalty, self._forced):
+                logits = logits if process is None else process(tokens, logits)
         except Exception as error:  # noqa: BLE001 - kept: the adapter fails this row with it
             self.error = self.error or error
-            return logits
+        return logits
 
 
 def _drawing(params: ChatParams, next_key: Callable[[], Any]) -> Sampler:
