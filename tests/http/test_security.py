@@ -6,8 +6,9 @@ import base64
 from collections.abc import Sequence
 
 import pytest
+from hypothesis import given, strategies as st
 
-from plait.http.security import Perimeter, bearer, subprotocol_token
+from plait.http.security import SECRET_PARAMETER, Perimeter, bearer, subprotocol_token
 
 NOTES = "https://notes.example"
 
@@ -75,8 +76,7 @@ def test_an_apps_origin_counts_for_that_apps_tokens_alone() -> None:
     assert allowed.origin_counts(NOTES, "notes")
     assert not allowed.origin_counts(NOTES, "other")
     assert not allowed.origin_counts(NOTES, None)
-    assert not allowed.origin_counts("https://all.example", "notes")
-    assert allowed.origin_counts("https://all.example", "other")
+    assert all(allowed.origin_counts("https://all.example", app) for app in ("notes", "other"))
     assert allowed.origin_counts(None, "notes")
 
 
@@ -88,3 +88,35 @@ def test_tokens_come_from_the_header_or_the_subprotocol() -> None:
     assert bearer("Basic abc") is None
     assert subprotocol_token(["plait.v1", f"plait.token.{encoded}"]) == "sécret".encode()
     assert subprotocol_token(["plait.v1", "plait.token.!"]) is None
+
+
+@given(secret=st.binary(min_size=1, max_size=64), others=st.lists(st.text(max_size=12), max_size=3))
+def test_any_secret_survives_the_subprotocol(secret: bytes, others: list[str]) -> None:
+    encoded = base64.urlsafe_b64encode(secret).rstrip(b"=").decode()
+    assert subprotocol_token(["plait.v1", f"plait.token.{encoded}", *others]) == secret
+
+
+@given(st.text(st.characters(max_codepoint=255), max_size=64))
+def test_whatever_a_peer_offers_is_read_as_a_token_or_as_none(text: str) -> None:
+    for shown in (
+        bearer(text),
+        bearer(f"Bearer {text}"),
+        subprotocol_token([f"plait.token.{text}"]),
+    ):
+        assert shown is None or isinstance(shown, bytes)
+
+
+@pytest.mark.parametrize(
+    ("query", "secret"),
+    [
+        (b"token=x", True),
+        (b"a=1&Access_Token=x", True),
+        (b"api_key=x&b=2", True),
+        (b"ticket", True),
+        (b"tokens=5&max_token=1", False),
+        (b"a=token", False),
+        (b"", False),
+    ],
+)
+def test_a_secret_is_known_by_the_name_it_has_in_a_url(query: bytes, secret: bool) -> None:
+    assert bool(SECRET_PARAMETER.search(query)) == secret

@@ -77,9 +77,10 @@ class Perimeter:
         return path in GUARDED and any(origin in own for own in self.app_origins.values())
 
     def origin_counts(self, origin: str | None, app: str | None) -> bool:
-        """Whether a page of that origin may use that app's tokens: of its own origins, where it
-        has any, else of the server's."""
-        return origin is None or origin in self.app_origins.get(app or "", self.origins)
+        """Whether a page of that origin may use that app's tokens: the server's origins may, and
+        the app's own."""
+        own = self.app_origins.get(app, frozenset()) if app is not None else frozenset()
+        return origin is None or origin in self.origins or origin in own
 
 
 def bearer(authorization: str | None) -> bytes | None:
