@@ -35,9 +35,10 @@ from plait.engines.base import (
     Starved,
     Stats,
 )
+from plait.engines.scripted.calling import chat_job
 from plait.engines.scripted.embedding import FORMAT as ROWS, embed_job
 from plait.engines.scripted.faults import break_as_told, die, hang, stumble
-from plait.engines.scripted.jobs import ChatJob, ScriptedJob
+from plait.engines.scripted.jobs import ScriptedJob
 from plait.engines.scripted.listening import listening_job
 from plait.engines.scripted.script import Script, parse_script
 from plait.engines.scripted.speech import FORMAT as SPEECH, SpeechJob
@@ -131,8 +132,8 @@ class ScriptedEngine:
         words = sum(len(text.split()) for text in messages)
         prompt_tokens = words if script.prompt_tokens < 0 else script.prompt_tokens
         max_tokens = self._room(prompt_tokens, job.params.get("max_tokens"))
-        self._jobs[job.job] = ChatJob(
-            job.job, script, prompt_tokens=prompt_tokens, max_tokens=max_tokens
+        self._jobs[job.job] = chat_job(
+            job.job, job.params, script, prompt_tokens=prompt_tokens, max_tokens=max_tokens
         )
         reserve_bytes = (prompt_tokens + max_tokens) * self._kv_bytes_per_token
         return Prepared(job.job, prompt_tokens, reserve_bytes, max_tokens)

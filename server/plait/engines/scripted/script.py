@@ -10,6 +10,10 @@ Output
     tokens=N        natural length of the answer (default: option `tokens`); finish_reason `stop`,
                     or `length` when max_tokens is less
     say=WORD        token i is the text "WORDi " (default "w"), so streams can be told apart
+    call=NAME       the answer ends with a call of that tool, where tools are given; so it does
+                    where `tool_choice` asks for one, without this
+    args=JSON       its arguments, without spaces (default {})
+    calls=N         so many of it (default 1)
     burst=N         tokens per step of this job (default 1)
     step_ms=F       the least a step takes while this job is in it (default: option)
     prefill_steps=N steps before the first token
@@ -48,6 +52,9 @@ class Script(msgspec.Struct, frozen=True):
     tokens: Count
     step_ms: Millis
     say: str = "w"
+    call: str = ""
+    args: str = "{}"
+    calls: Count = 1
     burst: Annotated[int, Meta(ge=1)] = 1
     prefill_steps: Count = 0
     prompt_tokens: int = -1
