@@ -11,6 +11,7 @@ from plait.models import InstalledModel, ModelStore
 from plait.models.sources import Starter
 
 from .tiny import write_gguf, write_wheel
+from .tiny_embedder import embedding_starter, write_embedder
 from .tiny_listener import write_listener
 from .tiny_speech import only_index, only_registry, speech_store_of, write_speaker
 from .whisper.tiny import ENGLISH, write_ggml, write_model
@@ -113,6 +114,17 @@ def english_ggml(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def ct2_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """model.bin of CTranslate2, with its tokenizer.json beside it."""
     return write_model(tmp_path_factory.mktemp("ct2"))
+
+
+@pytest.fixture
+def embedder(tmp_path: Path) -> Path:
+    """A sentence-transformers directory that is in order."""
+    return write_embedder(tmp_path / "embedder")
+
+
+@pytest.fixture
+def embedder_store(tmp_path: Path, index: Path, embedder: Path) -> ModelStore:
+    return ModelStore(tmp_path / "home", {"embedder": embedding_starter(index, embedder)})
 
 
 @pytest.fixture(scope="session")

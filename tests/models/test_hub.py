@@ -71,10 +71,21 @@ class Hub(BaseHTTPRequestHandler):
             siblings = [{"rfilename": name} for name in self.files]
             about = {"id": "org/tiny", "sha": COMMIT, "siblings": siblings, "private": False}
             return json.dumps(about).encode(), "application/json"
-        return self.files.get(path.rsplit("/", 1)[-1]), "application/octet-stream"
+        file = path.partition(f"/resolve/{COMMIT}/")[2] or path.partition("/resolve/main/")[2]
+        return self.files.get(file), "application/octet-stream"
 
     def log_message(self, format: str, *args: object) -> None:
         """Keep the test's output quiet."""
+
+
+def serve() -> Iterator[str]:
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}"
+    server.shutdown()
+    thread.join()
+    server.server_close()
 
 
 @pytest.fixture
@@ -88,13 +99,15 @@ def hub(tiny_gguf: Path, english_ggml: Path) -> Iterator[str]:
         "model.safetensors": b"\0" * 1000,
         "evil.py": b"raise SystemExit",
     }
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Hub)
-    thread = threading.Thread(target=server.serve_forever)
-    thread.start()
-    yield f"http://127.0.0.1:{server.server_port}"
-    server.shutdown()
-    thread.join()
-    server.server_close()
+    yield from serve()
+
+
+@pytest.fixture
+def embedding_hub(embedder: Path) -> Iterator[str]:
+    names = [path.relative_to(embedder).as_posix() for path in embedder.rglob("*.*")]
+    Hub.files = {name: (embedder / name).read_bytes() for name in names}
+    Hub.files |= {"onnx/model.onnx": b"never fetched", "pytorch_model.bin": b"nor this"}
+    yield from serve()
 
 
 def pull(tmp_path: Path, configured: str, engine: str, **environ: str) -> str:
@@ -148,6 +161,19 @@ def test_an_mlx_repository_comes_from_the_hub_without_its_code(tmp_path: Path, h
     }
 
 
+def test_an_embedding_model_comes_from_the_hub_with_the_weights_it_is_made_from_alone(
+    tmp_path: Path, embedding_hub: str
+) -> None:
+    said = pull(tmp_path, "hf:org/tiny", "onnx", HF_ENDPOINT=embedding_hub)
+
+    assert said.startswith("tiny 16 ")
+    assert said.endswith("['convert', 'download']")
+    (model,) = (tmp_path / "home" / "models").glob("hf*")
+    assert (model / "1_Pooling" / "config.json").is_file()
+    assert not list(model.rglob("pytorch_model.bin"))
+    assert b"never" not in (model / "embed-1" / "model.onnx").read_bytes()
+
+
 def test_a_file_the_hub_does_not_have_is_unavailable(tmp_path: Path, hub: str) -> None:
     said = pull(tmp_path, "hf:org/tiny/other.gguf", "llamacpp", HF_ENDPOINT=hub)
 
@@ -162,6 +188,7 @@ def test_a_file_the_hub_does_not_have_is_unavailable(tmp_path: Path, hub: str) -
         ("hf:org/tiny/tiny.gguf", "mlx", {"HF_HUB_OFFLINE": "1"}),
         ("hf:org/tiny/ggml-tiny.bin", "whisper", {"HF_HUB_OFFLINE": "1"}),
         ("hf:org/tiny", "mlx", {"HF_ENDPOINT": "http://127.0.0.1:9"}),
+        ("hf:org/tiny", "onnx", {"HF_HUB_OFFLINE": "1"}),
     ],
 )
 def test_without_a_hub_the_next_step_is_named(
@@ -170,5 +197,6 @@ def test_without_a_hub_the_next_step_is_named(
     said = pull(tmp_path, configured, engine, **environ)
 
     assert said.startswith(f"SourceUnavailable {configured} could not be fetched")
-    assert ("whisper-tiny.en" if engine == "whisper" else "smollm2-135m-instruct") in said
+    instead = {"whisper": "whisper-tiny.en", "onnx": "all-minilm-l6-v2"}
+    assert instead.get(engine, "smollm2-135m-instruct") in said
     assert not list((tmp_path / "home" / "models").glob("hf*"))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import sys
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -83,12 +84,13 @@ FAMILIES: dict[str, dict[str, Any]] = {
 
 def write_families() -> None:
     """DATA/<family>/: config.json, model.safetensors and expected.npy [2, tokens, 16]."""
-    import torch
-    from transformers import AutoConfig, AutoModel
+    torch: Any = import_module("torch")
+    transformers: Any = import_module("transformers")
 
     for family, sizes in FAMILIES.items():
         torch.manual_seed(7)
-        model = AutoModel.from_config(AutoConfig.for_model(family, **TINY, **sizes)).eval()
+        config = transformers.AutoConfig.for_model(family, **TINY, **sizes)
+        model = transformers.AutoModel.from_config(config).eval()
         with torch.no_grad():
             for parameter in model.parameters():
                 parameter.copy_(torch.randn_like(parameter) * 0.3)
@@ -102,9 +104,8 @@ def write_families() -> None:
 
 
 def main(model: str) -> None:
-    from sentence_transformers import SentenceTransformer
-
-    found = SentenceTransformer(model, device="cpu").encode(TEXTS, batch_size=8)
+    library: Any = import_module("sentence_transformers")
+    found = library.SentenceTransformer(model, device="cpu").encode(TEXTS, batch_size=8)
     DATA.mkdir(exist_ok=True)
     (DATA / "texts.json").write_text(json.dumps(TEXTS, indent=0) + "\n", encoding="utf-8")
     np.save(DATA / "all-minilm-l6-v2.npy", np.asarray(found, np.float32))
