@@ -122,7 +122,7 @@ def heading(now: datetime) -> list[str]:
         "",
         f"Written by `make proof` (`tests/proofs` in full size): {passed} of {len(_reports)} hold.",
         f"Machine: {cores}, no GPU; Python {platform.python_version()}, {versions};"
-        " models SmolLM2-135M-Instruct, Kokoro-82M and Whisper tiny.en.",
+        " models SmolLM2-135M-Instruct, Kokoro-82M, Whisper tiny.en and all-MiniLM-L6-v2.",
         f"Each server has {SLOTS} slots, for chats of {CONTEXT_TOKENS} tokens. Everything is"
         " measured over the wire, from outside the server.",
         "",

@@ -30,6 +30,9 @@ WORD_CHARACTERS = 600 if FULL else 120
 SPEECH_LANGUAGES = ("en", "ja", "zh") if FULL else ("en",)
 SPEECH_SPEED = 1.0 if FULL else 2.0  # of long texts: half the audio, half the time
 
+# Connections of up to four streams of any method, eight at a time.
+SOAK_CONNECTIONS = 4000 if FULL else 80
+
 # Streams that listen at once: one more than decode beside a cancel.
 LISTENERS = 6
 TRANSCRIBE_CANCELS = 100 if FULL else 30
