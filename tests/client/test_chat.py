@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
 
-from plait.client import ConnectionLost, Delta, StreamCancelled, connect
+from plait.client import ConnectionLost, Delta, StreamCancelled, ToolCall, connect
 from plait.errors import EngineCrashed, InvalidRequest
-from plait.wire.codec import decode_params
+from plait.wire.codec import decode_params, encode_item
 from plait.wire.messages import (
     Accepted,
     Cancelled,
@@ -35,6 +36,31 @@ async def test_deltas_come_in_order_and_the_last_one_carries_the_end() -> None:
         deltas = [delta async for delta in client.chat(messages=HI)]
     assert [delta.content for delta in deltas] == ["Hel", "lo", ""]
     assert deltas[-1] == Delta(done=True, finish_reason="stop", usage=USAGE)
+
+
+async def test_tool_calls_come_as_they_are_written_and_whole() -> None:
+    call = {"index": 0, "id": "call1", "type": "function"}
+    whole = {"name": "time", "arguments": '{"zone": "UTC"}'}
+    entries = [
+        {**call, "function": {"name": "time"}},
+        {"index": 0, "function": {"arguments": '{"zone": "UTC"}'}},
+        {**call, "function": whole, "complete": True},
+    ]
+
+    async def script(peer: Peer) -> None:
+        id = await peer.start()
+        for seq, entry in enumerate(entries, 1):
+            await peer.socket.send(
+                encode_item(id, seq, json.dumps({"tool_calls": [entry]}).encode())
+            )
+        await peer.send(done(id, 3))
+        await peer.gone()
+
+    async with serving(script) as url, connect(url) as client:
+        deltas = [delta async for delta in client.chat(messages=HI)]
+    assert [delta.tool_calls for delta in deltas[:3]] == [[entry] for entry in entries]
+    assert [delta.calls for delta in deltas[:2]] == [[], []]
+    assert deltas[2].calls == [ToolCall("call1", "time", '{"zone": "UTC"}')]
 
 
 async def test_params_and_options_travel_as_asked() -> None:

@@ -49,6 +49,16 @@ export function isRunning(chat) {
   return chat.state === "pending" || chat.state === "streaming" || chat.state === "stopping";
 }
 
+/**
+ * The calls that are complete, a line each, as an answer shows them.
+ *
+ * @param {import("../sdk/types.d.ts").ToolCallDelta[]} [deltas]
+ */
+export function callsText(deltas = []) {
+  const calls = deltas.filter((delta) => delta.complete).map((delta) => delta.function);
+  return calls.map((call) => `→ ${call.name}(${call.arguments})\n`).join("");
+}
+
 export class Chats {
   #store;
   #client;
@@ -179,7 +189,8 @@ export class Chats {
     const mine = () => chat.attempt === attempt && isRunning(chat) && chat.state !== "stopping";
     try {
       for await (const delta of stream) {
-        if (delta.content && mine()) this.#received(chat, delta.content);
+        const said = delta.content + callsText(delta.toolCalls);
+        if (said && mine()) this.#received(chat, said);
       }
       const end = await stream.done;
       if (mine()) this.#completed(chat, end);

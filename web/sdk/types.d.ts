@@ -22,10 +22,45 @@ export interface StreamOptions {
   priority?: "interactive" | "batch";
 }
 
+/** Fields keep the wire's spelling, as a conversation is often stored as it is. */
 export interface ChatMessage {
   role: string;
-  content: string;
+  content: string | null;
+  name?: string;
+  /** Of an assistant's message: the calls of an earlier answer. */
+  tool_calls?: ToolCall[];
+  /** Of a tool's message: the call that it answers. */
+  tool_call_id?: string;
 }
+
+export interface Tool {
+  type: "function";
+  function: { name: string; description?: string; parameters?: object };
+}
+
+export interface ToolCall {
+  id: string;
+  type: "function";
+  /** `arguments` is JSON text of an object. */
+  function: { name: string; arguments: string };
+}
+
+/**
+ * Of one call: its beginning (`id`, `type`, name), then arguments as they are written, and at last the whole
+ * of it with `complete: true`. Who shows nothing in between needs only that one.
+ */
+export interface ToolCallDelta {
+  /** Which call of the answer, from 0. */
+  index: number;
+  id?: string;
+  type?: "function";
+  function: { name?: string; arguments?: string };
+  complete?: boolean;
+}
+
+export type ResponseFormat =
+  | { type: "text" | "json_object" }
+  | { type: "json_schema"; json_schema: { schema: object; name?: string } };
 
 /** Parameters of chat; snake_case spellings and parameters newer than this file pass through as well. */
 export interface ChatParams {
@@ -39,7 +74,13 @@ export interface ChatParams {
   repetitionPenalty?: number;
   seed?: number;
   stop?: string[];
-  tools?: unknown[];
+  tools?: Tool[];
+  /** Whether, and which of the tools, the answer must call. Default "auto". */
+  toolChoice?: "auto" | "none" | "required" | { type: "function"; function: { name: string } };
+  /** Whether one answer may hold several calls. Default true. */
+  parallelToolCalls?: boolean;
+  /** Makes the answer JSON, where the engine can force it. */
+  responseFormat?: ResponseFormat;
   logprobs?: boolean | number;
   [param: string]: unknown;
 }
@@ -52,7 +93,7 @@ export interface ChatDelta {
   usage?: Usage;
   finishReason?: string;
   logprobs?: unknown;
-  toolCalls?: unknown;
+  toolCalls?: ToolCallDelta[];
 }
 
 export interface Usage {

@@ -23,10 +23,10 @@ class ScriptedStream {
     });
   }
 
-  give(content) {
+  give(content, toolCalls = undefined) {
     this.state = "streaming";
     this.started = { model: "m" };
-    this.#queue.push({ content });
+    this.#queue.push({ content, toolCalls });
     this.#wake();
   }
 
@@ -95,6 +95,22 @@ test("an answer is collected, counted and announced once at start and end", asyn
   const [chat] = state.chats;
   assert.deepEqual([chat.state, chat.unread.join(""), chat.tokens], ["completed", "ab", 2]);
   assert.deepEqual(announced, ["Answer 1 started.", "Answer 1 finished."]);
+});
+
+test("a call of a tool is shown once, when it is complete", async () => {
+  const { chats, state, streams } = page();
+  chats.ask({ prompt: "hi" });
+  const call = { index: 0, id: "c1", type: "function" };
+  const whole = { name: "time", arguments: '{"zone": "UTC"}' };
+  streams[0].give("", [
+    { ...call, function: { name: "time" } },
+    { index: 0, function: { arguments: whole.arguments } },
+  ]);
+  streams[0].give("", [{ ...call, function: whole, complete: true }]);
+  streams[0].complete();
+  await settle();
+
+  assert.equal(state.chats[0].text, '→ time({"zone": "UTC"})\n');
 });
 
 test("after stop nothing more is drawn, and the receipt is the server's", async () => {

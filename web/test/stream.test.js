@@ -73,13 +73,14 @@ test("logprobs and tool calls reach the delta", async () => {
   const { peer, stream } = await openChat();
   peer.begin(stream.id);
   peer.say({ type: "item", id: stream.id, seq: 1, data: { content: "a", logprobs: [1] } });
-  peer.say({ type: "item", id: stream.id, seq: 2, data: { tool_calls: [{ name: "f" }] } });
+  const call = { index: 0, id: "call1", type: "function", function: { name: "time" } };
+  peer.say({ type: "item", id: stream.id, seq: 2, data: { tool_calls: [call] } });
   const iterator = stream[Symbol.asyncIterator]();
   assert.deepEqual((await iterator.next()).value.logprobs, [1]);
   assert.deepEqual((await iterator.next()).value, {
     content: "",
     done: false,
-    toolCalls: [{ name: "f" }],
+    toolCalls: [call],
   });
 });
 

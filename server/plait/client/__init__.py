@@ -23,7 +23,7 @@ stream)`.
 Errors are `plait.errors` leaves, plus ConnectionLost and StreamCancelled.
 """
 
-from plait.client.chat import ChatStream, Delta
+from plait.client.chat import ChatStream, Delta, ToolCall
 from plait.client.connection import Client
 from plait.client.embed import Embedding, EmbedStream
 from plait.client.errors import ConnectionLost, StreamCancelled
@@ -48,6 +48,7 @@ __all__ = [
     "SpeechStream",
     "Stream",
     "StreamCancelled",
+    "ToolCall",
     "Transcribe",
     "Transcription",
     "TranscriptionStream",

@@ -14,8 +14,21 @@ from plait.wire.messages import Done
 
 
 @dataclass(frozen=True, slots=True)
+class ToolCall:
+    """A call the model has written to its end. `arguments`: JSON text of an object."""
+
+    id: str
+    name: str
+    arguments: str
+
+
+@dataclass(frozen=True, slots=True)
 class Delta:
-    """A piece of the answer. The last one has `done`, `usage` and `finish_reason`, no content."""
+    """A piece of the answer. The last one has `done`, `usage` and `finish_reason`, no content.
+
+    `tool_calls`: entries as they come, a call's beginning and pieces of its arguments among them
+    (PROTOCOL.md §3); who does not show those reads `calls`, the ones that are complete.
+    """
 
     content: str = ""
     tool_calls: list[dict[str, Any]] | None = None
@@ -23,6 +36,14 @@ class Delta:
     done: bool = False
     finish_reason: str | None = None
     usage: dict[str, int] | None = None
+
+    @property
+    def calls(self) -> list[ToolCall]:
+        whole = [entry for entry in self.tool_calls or [] if entry.get("complete")]
+        return [
+            ToolCall(entry["id"], entry["function"]["name"], entry["function"]["arguments"])
+            for entry in whole
+        ]
 
 
 class ChatStream(MethodStream):
