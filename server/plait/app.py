@@ -66,11 +66,11 @@ class Gateway:
         self._grace: asyncio.Timeout | None = None
         self._names = itertools.count(1)
         self._started = time.monotonic()
-        self._hosting = Hosting(config, specs, preload, self.metrics, policy)
-        self.models = self._hosting.models
+        self.hosting = Hosting(config, specs, preload, self.metrics, policy)
+        self.models = self.hosting.models
         self.access = Access.of(config)
         self.apps = Apps(config.apps, self.models)
-        ledger = self._hosting.ledger
+        ledger = self.hosting.ledger
         self.metrics.registry.register(AppMetrics(self.apps, ledger.app_used_bytes))
         self._session_policy = SessionPolicy(
             limits_of(config), StreamPolicy(max_outbox_bytes=config.max_outbox_bytes)
@@ -79,7 +79,7 @@ class Gateway:
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
         """Run workers and the loop monitor for as long as the block."""
-        async with self._hosting.running(), asyncio.TaskGroup() as tasks:
+        async with self.hosting.running(), asyncio.TaskGroup() as tasks:
             monitor = tasks.create_task(self._watch_loop())
             tokens = tasks.create_task(self.access.watch())
             yield
@@ -111,22 +111,22 @@ class Gateway:
 
     def readiness(self) -> dict[str, str]:
         """Per model: "ready", or what it does instead."""
-        return self._hosting.readiness()
+        return self.hosting.readiness()
 
     def status(self) -> dict[str, Any]:
         """The body of `/v1/status`."""
         return {
             "server": f"plait/{__version__}",
             "uptime_seconds": round(time.monotonic() - self._started, 1),
-            **self._hosting.status(),
+            **self.hosting.status(),
             "apps": [
                 {
                     "name": name,
                     "connections": app.account.connections,
                     "active": app.account.active,
                     "queued": app.account.queued,
-                    "memory_bytes": self._hosting.ledger.app_used_bytes(name),
-                    "memory_budget_bytes": self._hosting.ledger.app_limit_bytes(name) or 0,
+                    "memory_bytes": self.hosting.ledger.app_used_bytes(name),
+                    "memory_budget_bytes": self.hosting.ledger.app_limit_bytes(name) or 0,
                 }
                 for name, app in self.apps.by_name.items()
             ],
@@ -134,14 +134,14 @@ class Gateway:
 
     def render_metrics(self) -> bytes:
         """Prometheus text, with the engines' own account as of now."""
-        self._hosting.observe_stats()
+        self.hosting.observe_stats()
         return self.metrics.render()
 
     async def drain(self) -> None:
         """Goaway; `drain_seconds` for what runs; then cancel it and see the terminals out."""
         self._draining = True
         log.info("drain.started", sessions=len(self._sessions))
-        self._hosting.drain()
+        self.hosting.drain()
         for session in list(self._sessions):
             session.drain(self._config.drain_seconds)
         if not await self._wait_sessions(self._config.drain_seconds):

@@ -191,7 +191,7 @@ def _readiness(engine: EngineProcess, resident: Resident, now: float) -> str:
         return "ready" if engine.healthy(now) else "stalled"
     if state in ("starting", "loading") and resident.awaited:
         return "loading on demand"
-    return "unloaded" if state == "unloading" else state
+    return state
 
 
 def _status_of(resident: Resident, state: str) -> dict[str, Any]:

@@ -23,6 +23,7 @@ from plait.engines.restart import Limits
 from tests.engines.recording import (
     Lost,
     RecordingListener,
+    Unloaded,
     cancel_job,
     open_job,
     prepare,
@@ -333,3 +334,96 @@ async def test_thirty_restarts_leak_no_descriptor_and_no_process() -> None:
 def count_held() -> tuple[int, int]:
     me = psutil.Process()
     return me.num_fds(), len(me.children(recursive=True))
+
+
+async def test_an_unloaded_engine_has_no_process_and_can_be_loaded_again() -> None:
+    async with ready_engine() as (engine, told):
+        for _ in range(2):
+            pid = engine.pid
+            assert pid is not None
+            engine.unload()
+            assert engine.state == "unloading"
+            await told.expect(Unloaded)
+            assert (engine.state, engine.pid) == ("unloaded", None)
+            assert not psutil.pid_exists(pid)
+            engine.load()
+            await told.expect(EngineInfo)
+        open_job(engine, 1, "tokens=1")
+        assert (await told.expect(Released)).job == 1
+        assert not any(isinstance(call, Lost) for call in told.passed)
+
+
+async def test_what_its_worker_takes_of_the_machine_is_measured() -> None:
+    async with running_engine() as (engine, told):
+        info = await told.expect(EngineInfo)
+        assert engine.pid is not None
+        resident = psutil.Process(engine.pid).memory_info().rss
+        assert 1_000_000 < info.loaded_bytes < 2 * resident
+
+
+async def test_a_load_can_be_taken_back_and_is_not_a_loss() -> None:
+    async with running_engine(load_hang=True) as (engine, told):
+        await told.expect(Loading)
+        engine.unload()
+        await told.expect(Unloaded)
+        assert engine.state == "unloaded"
+        assert not any(isinstance(call, Lost) for call in told.passed)
+
+
+async def test_a_load_taken_back_before_it_began_is_told_too() -> None:
+    async with running_engine() as (engine, told):
+        engine.unload()
+        await told.expect(Unloaded)
+        engine.load()
+        engine.unload()
+        await told.expect(Unloaded)
+        engine.load()
+        await told.expect(EngineInfo)
+
+
+async def test_an_unload_ends_the_wait_for_a_restart() -> None:
+    limits = Limits(first_backoff_seconds=1000)
+    async with ready_engine(limits) as (engine, told):
+        engine.kill("the test says so")
+        await told.expect(Lost)
+        engine.unload()
+        await told.expect(Unloaded)
+        engine.load()
+        await told.expect(EngineInfo)
+
+
+async def test_an_engine_that_does_not_hear_that_it_is_unloaded_is_killed() -> None:
+    async with ready_engine(Limits(unload_seconds=0.2)) as (engine, told):
+        signal_worker(engine, signal.SIGSTOP)
+        engine.unload()
+        await told.expect(Unloaded)
+        assert not any(isinstance(call, Lost) for call in told.passed)
+
+
+async def test_a_load_has_a_deadline_and_the_next_load_is_a_new_one() -> None:
+    limits = Limits(load_seconds=0.3)
+    async with running_engine(limits, load_hang=True) as (engine, told):
+        lost = await told.expect(Lost)
+        assert lost.error.code == "model_load_failed"
+        assert "was not loaded within 0.3 s" in lost.error.message
+        await told.expect(Unloaded)
+        assert (engine.state, engine.pid) == ("failed", None)
+        engine.load()
+        await told.expect(Lost)
+
+
+async def test_a_worker_that_was_killed_for_memory_says_so_only_when_the_system_did_it() -> None:
+    killed = [True, False]
+
+    async def killed_for_memory() -> bool:
+        return killed.pop(0)
+
+    listener = RecordingListener()
+    engine = EngineProcess(scripted_spec(), listener, killed_for_memory=killed_for_memory)
+    async with asyncio.TaskGroup() as tasks:
+        tasks.create_task(engine.run())
+        for cause in ("the system ran out of memory and killed it", "signal 9"):
+            await listener.expect(EngineInfo)
+            signal_worker(engine, signal.SIGKILL)
+            assert cause in (await listener.expect(Lost)).error.message
+        await engine.close(grace_seconds=5)

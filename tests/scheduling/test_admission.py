@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import pytest
 from hypothesis import given, strategies as st
 
 from plait.scheduling.admission import Candidate, Capacity, Decision, decide, next_timeout
@@ -71,6 +72,54 @@ def test_the_next_timeout_is_the_earliest_and_none_for_an_empty_queue() -> None:
     assert next_timeout([], 60) is None
 
 
+def test_an_app_at_its_limit_waits_alone_and_its_later_ones_behind_it() -> None:
+    queue = [candidate(1, "a", 50), candidate(2, "a", 1), candidate(3, "b"), candidate(4, "b")]
+    decision = run(queue, replace(PLENTY, apps={"a": 40}))
+    assert (decision.start, decision.waiting) == ([3, 4], [1, 2])
+    assert decision.short_apps
+
+
+def test_buffers_and_kv_that_is_taken_as_streams_run_are_the_machines() -> None:
+    queue = [candidate(1, size=50, buffer_bytes=10)]
+    for freed, needs in ((True, 60), (False, 10)):
+        room = replace(PLENTY, machine_bytes=needs, kv_freed=freed)
+        assert run(queue, room).start == [1]
+        decision = run(queue, replace(room, machine_bytes=needs - 1))
+        assert (decision.waiting, decision.needs_bytes, decision.blocked) == ([1], needs, 1)
+
+
+def test_nobody_overtakes_the_first_that_waits_for_the_machines_memory() -> None:
+    queue = [candidate(1, size=500), candidate(2, size=1)]
+    assert run(queue, replace(PLENTY, machine_bytes=100)).start == []
+
+
+def test_on_a_machine_that_is_short_only_those_go_on_who_take_nothing() -> None:
+    queue = [candidate(1), candidate(2, size=0, resuming=True), candidate(3, size=0)]
+    assert run(queue, replace(PLENTY, halted=True)).start == [2]
+
+
+@pytest.mark.parametrize(
+    ("capacity", "data"),
+    [
+        (Capacity(1, 5, model="m"), (10, 5)),
+        (Capacity(1, 50, machine_bytes=7, model="m"), (10, 7)),
+        (Capacity(1, 50, apps={"a": 9}, model="m"), (10, 9)),
+    ],
+)
+def test_who_waited_for_memory_until_the_time_out_is_told_the_numbers(
+    capacity: Capacity, data: tuple[int, int]
+) -> None:
+    ((_, error),) = run([candidate(1)], capacity, now=60).refuse
+    required, available = data
+    assert error.code == "resource_not_available"
+    assert error.data == {"model": "m", "required_bytes": required, "available_bytes": available}
+
+
+def test_who_waited_while_no_slot_was_free_is_told_of_slots() -> None:
+    ((_, error),) = run([candidate(1)], Capacity(0, 5), now=60).refuse
+    assert error.code == "queue_timeout"
+
+
 candidates = st.builds(
     Candidate,
     ticket=st.integers(1, 10**6),
@@ -79,6 +128,7 @@ candidates = st.builds(
     enqueued=st.floats(0, 100),
     batch=st.booleans(),
     resuming=st.booleans(),
+    buffer_bytes=st.integers(0, 20),
 )
 queues = st.lists(candidates, max_size=20, unique_by=lambda c: c.ticket)
 
@@ -93,6 +143,17 @@ def test_everyone_is_started_refused_or_waiting_and_capacity_holds(
     started = [c for c in queue if c.ticket in decision.start]
     assert len(started) <= slots
     assert sum(c.needed_bytes for c in started) <= available
+
+
+@given(queues, st.integers(0, 400), st.integers(0, 200), st.booleans())
+def test_what_starts_fits_the_machine_and_its_app(
+    queue: list[Candidate], machine: int, app: int, freed: bool
+) -> None:
+    capacity = replace(PLENTY, machine_bytes=machine, apps={"a": app}, kv_freed=freed)
+    decision = run(queue, capacity)
+    started = [c for c in queue if c.ticket in decision.start]
+    assert sum(c.machine_bytes(capacity) for c in started) <= machine
+    assert sum(c.app_bytes for c in started if c.owner == "a") <= app
 
 
 @given(queues, st.integers(0, 5), st.integers(0, 300))

@@ -37,8 +37,6 @@ from plait.engines.restart import Death, Limits, RestartPolicy
 from plait.engines.spawn import WorkerOutput, spawn_worker
 from plait.errors import ModelLoadFailed
 
-UNLOAD_SECONDS = 5.0  # what an idle worker may take to give all back before it is killed
-
 
 class EngineProcess:
     """One engine over all its restarts. `run` it in a task group; the rest is synchronous."""
@@ -128,7 +126,7 @@ class EngineProcess:
         For a model without jobs. One that is still loading is killed: it has nothing to give back.
         """
         self._wanted = False
-        self._end_worker(UNLOAD_SECONDS)
+        self._end_worker(self._limits.unload_seconds)
         self._state = "unloading"
         self._changed.set()
 

@@ -18,8 +18,9 @@ class Limits:
     """Seconds, but for the last two.
 
     A worker is pinged every `ping`, unhealthy after `unhealthy` without a sign of life, killed
-    after `stalled` (`load_stalled` while it loads), and has `load` to become ready. The back-off
-    doubles from `first` to `max` and starts afresh once a worker was ready for `healthy`.
+    after `stalled` (`load_stalled` while it loads), and has `load` to become ready and
+    `unload` to end. The back-off doubles from `first` to `max` and starts afresh once a worker was
+    ready for `healthy`.
     """
 
     ping_seconds: float = 1.0
@@ -27,6 +28,7 @@ class Limits:
     stalled_seconds: float = 30.0
     load_stalled_seconds: float = 600.0
     load_seconds: float = 600.0
+    unload_seconds: float = 5.0
     first_backoff_seconds: float = 0.1
     max_backoff_seconds: float = 30.0
     healthy_seconds: float = 60.0

@@ -37,8 +37,8 @@ SECURITY_HEADERS = [
 ]
 
 
-# A model that is out, or that comes in because somebody asked for it, is as it should be.
-READY = ("ready", "unloaded", "loading on demand")
+# A model that is out, or goes, or comes because somebody asked for it, is as it should be.
+READY = ("ready", "unloading", "unloaded", "loading on demand")
 
 
 def web_directory() -> Path:

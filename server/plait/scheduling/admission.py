@@ -67,12 +67,13 @@ class Capacity:
 
 @dataclass(slots=True)
 class Decision:
-    """`needs_bytes`: what the first in line wants of the machine, 0 where that is not what it waits
-    for. `short_apps`: somebody waits for the budget of an app."""
+    """`needs_bytes`: what the first in line (`blocked`) wants of the machine, 0 where that is not
+    what it waits for. `short_apps`: somebody waits for the budget of an app."""
 
     start: list[int] = field(default_factory=list)
     refuse: list[tuple[int, PlaitError]] = field(default_factory=list)
     waiting: list[int] = field(default_factory=list)  # in order: index is the visible position
+    blocked: int | None = None
     needs_bytes: int = 0
     short_apps: bool = False
 
@@ -128,7 +129,7 @@ class _Grants:
             return False
         needs_bytes = candidate.machine_bytes(self._capacity)
         if needs_bytes > self._machine_bytes:
-            self._decision.needs_bytes = needs_bytes
+            self._decision.needs_bytes, self._decision.blocked = needs_bytes, candidate.ticket
             return True
         if self._capacity.halted and (needs_bytes or not candidate.resuming):
             return True

@@ -8,9 +8,10 @@ their app's is booked in the shared ledger at the same moment. Pure bookkeeping:
 from __future__ import annotations
 
 from plait.engines.base import EngineInfo
+from plait.errors import PlaitError
 from plait.scheduling.admission import Capacity
 from plait.scheduling.budget import Budget
-from plait.scheduling.ledger import Ledger
+from plait.scheduling.ledger import Ledger, not_available
 from plait.scheduling.ticket import Ticket
 
 
@@ -25,10 +26,22 @@ class Leases:
         self._model = model
         self._ledger = ledger
         self._kv_freed = True
+        self._holders: set[int] = set()  # jobs
+        self._largest_kv_bytes = 0
 
     @property
     def free_slots(self) -> int:
         return self.slots - self.slots_used
+
+    @property
+    def held(self) -> bool:
+        """A stream holds something, be it only its buffers."""
+        return bool(self._holders)
+
+    @property
+    def largest_bytes(self) -> int:
+        """Of the machine, beside its buffers: the most that one stream has asked for so far."""
+        return self._machine_bytes(self._largest_kv_bytes, 0)
 
     @property
     def capacity(self) -> Capacity:
@@ -51,12 +64,23 @@ class Leases:
 
     def check_can_ever_fit(self, ticket: Ticket) -> None:
         """Raises ResourceNotAvailable, with the numbers, when waiting would be in vain."""
+        self._largest_kv_bytes = max(self._largest_kv_bytes, ticket.reserve_bytes)
         self.budget.check_can_ever_fit(self._model, ticket.reserve_bytes)
         self._ledger.check_can_ever_fit(
             self._model,
             ticket.owner,
             machine_bytes=self._machine_bytes(ticket.reserve_bytes, ticket.buffer_bytes),
             app_bytes=ticket.reserve_bytes + ticket.buffer_bytes,
+        )
+
+    def lack_of(self, ticket: Ticket) -> PlaitError:
+        """Why it is refused that waits for memory which nobody will give back."""
+        return not_available(
+            self._model,
+            self._machine_bytes(ticket.lacks_bytes, ticket.lacks_buffer_bytes),
+            self._ledger.room_bytes,
+            "the models in use leave",
+            "try again in a moment",
         )
 
     def take(self, ticket: Ticket, now: float) -> None:
@@ -66,6 +90,7 @@ class Leases:
         ticket.holds_slot = True
         ticket.slot_since = now
         self.slots_used += 1
+        self._holders.add(ticket.job)
         kv_bytes, buffer_bytes = ticket.lacks_bytes, ticket.lacks_buffer_bytes
         self.budget.reserve(kv_bytes)
         self._ledger.take(
@@ -88,6 +113,7 @@ class Leases:
 
     def give_back(self, ticket: Ticket, now: float) -> None:
         """Everything it holds; a second call finds nothing left to give."""
+        self._holders.discard(ticket.job)
         self.free_slot(ticket, now)
         self._give(ticket, ticket.reserved_bytes, ticket.buffered_bytes)
 

@@ -20,7 +20,8 @@ UNLIMITED_BYTES = 1 << 62
 
 
 class Ledger:
-    """All bytes. `on_freed` is called whenever somebody who waits might fit now.
+    """All bytes. `on_freed` is called whenever somebody who waits might fit now, `on_crowded` when
+    kept prefixes take what has just been granted to a stream.
 
     The machine's account is overdrawn only by a model that turned out larger than it was thought
     to be; nothing more is granted then.
@@ -30,10 +31,10 @@ class Ledger:
         self,
         limit_bytes: int = UNLIMITED_BYTES,
         app_limits: Mapping[str, int] | None = None,
-        on_freed: Callable[[], None] = lambda: None,
     ) -> None:
         self.limit_bytes = limit_bytes
-        self.on_freed = on_freed
+        self.on_freed: Callable[[], None] = lambda: None
+        self.on_crowded: Callable[[], None] = lambda: None
         self.streams_bytes = 0
         self.models: dict[str, int] = {}
         self.caches: dict[str, int] = {}
@@ -125,6 +126,8 @@ class Ledger:
         self.streams_bytes += machine_bytes
         if app_bytes:
             self._apps[owner] = self.app_used_bytes(owner) + app_bytes
+        if self.caches and self.cache_bytes > self.room_bytes:
+            self.on_crowded()
 
     def give_back(self, owner: str, *, machine_bytes: int, app_bytes: int) -> None:
         assert 0 <= machine_bytes <= self.streams_bytes, (machine_bytes, self)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from plait.errors import QueueFull
+from plait.errors import QueueFull, ShuttingDown
 from plait.scheduling.admission import Candidate, Capacity, Decision, decide, next_timeout
 from plait.scheduling.ticket import Ticket, TicketState
 
@@ -23,6 +23,7 @@ class Line:
         self.loading: dict[int, Ticket] = {}
         self.preparing: dict[int, Ticket] = {}
         self.queued: dict[int, Ticket] = {}
+        self.draining = False  # nobody joins any more
         self._timeout_seconds = timeout_seconds
         self._max_queued = max_queued
         self._served: dict[str, None] = {}  # owners, least recently granted first
@@ -37,7 +38,10 @@ class Line:
         )
 
     def check_room(self, model: str, free_slots: int, eta_ms: int | None) -> None:
-        """Raises QueueFull. What fits into free slots does not wait, so it does not count."""
+        """Raises ShuttingDown, or QueueFull: what fits into free slots does not wait, so it does
+        not count."""
+        if self.draining:
+            raise ShuttingDown("the server is shutting down: reconnect in a moment")
         waiting, max_queued = len(self), self._max_queued
         if waiting - free_slots >= max_queued:
             raise QueueFull(

@@ -55,7 +55,7 @@ class Machine:
         self._freed = False
         self._relieve = False
         self._timeout_timer: asyncio.TimerHandle | None = None
-        ledger.on_freed = self._on_freed
+        ledger.on_freed, ledger.on_crowded = self._on_freed, self.touch
 
     def __repr__(self) -> str:
         return f"<Machine {self.ledger}, {list(self.residents.values())}>"
@@ -126,6 +126,8 @@ class Machine:
             resident.scheduler.refuse_loading(resident.too_large(), self._clock())
         for name in result.load:
             self.residents[name].load()
+        if result.stuck is not None:
+            self.residents[result.stuck].scheduler.refuse_first()
         self._hold(result.holds)
         self._fit_prefixes()
         self._arm_timeout()
@@ -135,7 +137,8 @@ class Machine:
         for name, resident in self.residents.items():
             tenancy = resident.scheduler.tenancy
             if resident.place == "out" and tenancy.loading_since is not None:
-                wants.append(Want(name, resident.size_bytes, tenancy.loading_since))
+                since, beside_bytes = tenancy.loading_since, tenancy.loading_bytes
+                wants.append(Want(name, resident.size_bytes, since, beside_bytes=beside_bytes))
             elif resident.place == "in" and tenancy.needs is not None:
                 wants.append(Want(name, *tenancy.needs, load=False))
         return wants

@@ -36,6 +36,7 @@ class Pump:
     def __init__(self, turn: Turn, line: Line, leases: Leases, clock: Callable[[], float]) -> None:
         self.open = False
         self.needs_bytes = 0  # what the first in line wants of the machine, when it waits for that
+        self._blocked_job: int | None = None
         self.short = False  # somebody waits for memory that others may give back
         self._turn = turn
         self._line = line
@@ -44,6 +45,13 @@ class Pump:
         self._due = False
         self._timeout_timer: asyncio.TimerHandle | None = None
         self._hold_seconds = 0.0  # moving average of how long a slot is held, for eta
+
+    @property
+    def blocked(self) -> Ticket | None:
+        """The first in line, where it waits for the machine's memory."""
+        if not self.needs_bytes or self._blocked_job is None:
+            return None
+        return self._line.queued.get(self._blocked_job)
 
     def touch(self) -> None:
         """Something changed: decide again at the end of this tick."""
@@ -72,7 +80,7 @@ class Pump:
 
     def _admit(self) -> None:
         decision = self._line.decide(self._leases.capacity, self._clock())
-        self.needs_bytes = decision.needs_bytes
+        self.needs_bytes, self._blocked_job = decision.needs_bytes, decision.blocked
         self.short = decision.short_apps or decision.needs_bytes > 0
         for job, error in decision.refuse:
             self._turn.refuse(self._line.queued[job], error)

@@ -8,7 +8,9 @@ loaded for their streams and streams of loaded models, are served in order of ar
 - what could fit only once something in use ends waits. A load that waits so keeps nothing from
   those behind it, for nobody knows how long others are used; a stream that waits for other
   streams to end does, so that small ones cannot starve it;
-- what can never fit is refused and evicts nobody.
+- what can never fit is refused and evicts nobody;
+- where models in use have filled the memory so that no stream of any of them fits and none holds
+  anything whose end would help, the last of these streams in line is refused.
 
 A model is in use while any stream is with it, whatever that stream does. A load that nobody waits
 for any more is stopped, unless it was meant to stay. Does NOT know: time, processes, streams.
@@ -36,6 +38,7 @@ class ModelState:
     in_use: bool = False
     used: float = 0.0
     kept: bool = True
+    holds: bool = False  # a stream of it holds memory, which comes back with its end
 
     @property
     def evictable(self) -> bool:
@@ -44,22 +47,28 @@ class ModelState:
 
 @dataclass(frozen=True, slots=True)
 class Want:
-    """Somebody waits for memory since `since`: a load of `model`, or its first stream in line."""
+    """Somebody waits for memory since `since`: a load of `model`, or its first stream in line.
+
+    `beside_bytes`: what must be left beside a load, or its streams could not run.
+    """
 
     model: str
     size_bytes: int
     since: float
     load: bool = True
+    beside_bytes: int = 0
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class Plan:
-    """`refuse`: loads that can never fit. `holds`: what is kept for the streams that wait."""
+    """`refuse`: loads that can never fit. `holds`: what is kept for the streams that wait. `stuck`:
+    whose first stream in line is to be refused, for nothing that could end would help it."""
 
     load: list[str] = field(default_factory=list)
     evict: list[str] = field(default_factory=list)
     refuse: list[str] = field(default_factory=list)
     holds: dict[str, int] = field(default_factory=dict)
+    stuck: str | None = None
 
 
 def plan(
@@ -88,6 +97,7 @@ def plan(
             room.load(want)
         else:
             room.serve_stream(want)
+    result.stuck = room.stuck(models)
     return result
 
 
@@ -100,6 +110,7 @@ class _Room:
         self._free_bytes = room_bytes
         self._limit_bytes = limit_bytes
         self._result = result
+        self._unserved: list[Want] = []  # streams
         self._leaving = any(model.place == "leaving" for model in models)
         self._leaving_bytes = sum(m.size_bytes for m in models if m.place == "leaving")
         self._idle = sorted((m for m in models if m.evictable), key=lambda m: (m.used, m.name))
@@ -110,21 +121,33 @@ class _Room:
             self._evict(model)  # a load that nobody waits for
 
     def load(self, want: Want) -> None:
+        needs_bytes = min(want.size_bytes + want.beside_bytes, self._limit_bytes)
         if want.size_bytes > self._limit_bytes:
             self._result.refuse.append(want.model)
-        elif want.size_bytes <= self._free_bytes:
+        elif needs_bytes <= self._free_bytes:
             self._result.load.append(want.model)
-            self._free_bytes -= want.size_bytes
-        elif self._evict_for(want.size_bytes):
-            self._reserve(want.size_bytes)
+            self._free_bytes -= needs_bytes
+        elif self._evict_for(needs_bytes):
+            self._reserve(needs_bytes)
 
     def serve_stream(self, want: Want) -> None:
         if want.size_bytes > self._free_bytes and not self._evict_for(want.size_bytes):
             if want.size_bytes > self._limit_bytes - self._used_bytes:
+                self._unserved.append(want)
                 return  # not before another model's streams have ended: as a load
             self._evict_all()
         self._result.holds[want.model] = want.size_bytes
         self._reserve(want.size_bytes)
+
+    def stuck(self, models: Sequence[ModelState]) -> str | None:
+        """See `Plan`; the last one in line."""
+        if self._result.evict or self._leaving or not self._unserved:
+            return None
+        waiting = {want.model for want in self._unserved}
+        using = [model for model in models if model.in_use and model.place != "out"]
+        if any(model.holds or model.name not in waiting for model in using):
+            return None
+        return self._unserved[-1].model
 
     def pay_debts(self) -> None:
         """A model was larger than thought."""

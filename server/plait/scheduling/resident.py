@@ -86,8 +86,16 @@ class Resident:
 
     @property
     def state(self) -> ModelState:
-        in_use = self.scheduler.tenancy.in_use
-        return ModelState(self.name, self.size_bytes, self.place, in_use, self.used, self._kept)
+        tenancy = self.scheduler.tenancy
+        return ModelState(
+            self.name,
+            self.size_bytes,
+            self.place,
+            tenancy.in_use,
+            self.used,
+            self._kept,
+            tenancy.holds,
+        )
 
     @property
     def loaded_bytes(self) -> int:

@@ -32,7 +32,7 @@ from plait.engines.base import (
     Start,
     Stats,
 )
-from plait.errors import ModelLoadFailed, PlaitError, ShuttingDown
+from plait.errors import ModelLoadFailed, PlaitError
 from plait.metrics import Metrics
 from plait.scheduling.activity import Activity
 from plait.scheduling.job_events import JobEvents
@@ -89,7 +89,6 @@ class Scheduler:
         self._job_events = JobEvents(self, self._metrics, self._pauses)
         self.tenancy = Tenancy(self._tickets, self._line, self._leases, self._pump)
         self._last_job = 0
-        self._draining = False
 
     def __repr__(self) -> str:
         return f"<Scheduler {self.model}: {self.tenancy}>"
@@ -110,13 +109,10 @@ class Scheduler:
         Raises ShuttingDown, QueueFull, ResourceNotAvailable, or the reason for which the model
         cannot be loaded.
         """
-        if self._draining:
-            raise ShuttingDown("the server is shutting down: reconnect in a moment")
+        self._line.check_room(self.model, self._leases.free_slots, self._pump.eta_ms(0))
         self.residence.check()
         self._load.check()
-        self._line.check_room(self.model, self._leases.free_slots, self._pump.eta_ms(0))
-        self._last_job += 1
-        job = self._last_job
+        job = self._last_job = self._last_job + 1
         prepare = Prepare(job, method, params, owner)
         ticket = Ticket(job, owner, batch, listener, prepare, self._clock(), buffer_bytes)
         self._tickets[job] = ticket
@@ -162,7 +158,7 @@ class Scheduler:
 
     def drain(self) -> None:
         """Take no new work. What runs may end by itself; the sessions decide when to cancel."""
-        self._draining = True
+        self._line.draining = True
 
     @property
     def idle(self) -> bool:
@@ -176,6 +172,11 @@ class Scheduler:
             if ticket.submitted <= submitted_before:
                 self._forget(ticket)
                 ticket.listener.on_refused(error)
+
+    def refuse_first(self) -> None:
+        """The first in line waits for memory that will not come."""
+        if (ticket := self._pump.blocked) is not None:
+            self.refuse(ticket, self._leases.lack_of(ticket))
 
     def leave(self) -> None:
         """Its worker is about to be unloaded, or gone for good."""

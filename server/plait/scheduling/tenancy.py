@@ -51,6 +51,17 @@ class Tenancy:
         return bool(self._tickets)
 
     @property
+    def holds(self) -> bool:
+        """A stream holds something: what waits for memory may get it when that one ends."""
+        return self._leases.held
+
+    @property
+    def loading_bytes(self) -> int:
+        """What the first stream that waits for the worker will want beside it, as far as known."""
+        first = next(iter(self._line.loading.values()), None)
+        return 0 if first is None else first.buffer_bytes + self._leases.largest_bytes
+
+    @property
     def loading_since(self) -> float | None:
         """Since when a stream waits for the worker; None when none does."""
         return self._line.loading_since
