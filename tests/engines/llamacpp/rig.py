@@ -63,6 +63,13 @@ class Rig:
             assert not self.engine.idle, "the engine has nothing to do"
             self._step()
 
+    def step_until_idle(self) -> None:
+        """Whatever rests goes on resting."""
+        limit = time.monotonic() + WAIT_SECONDS
+        while not self.engine.idle:
+            assert time.monotonic() < limit, "the engine never came to rest"
+            self._step()
+
     def step_times(self, times: int) -> None:
         for _ in range(times):
             self._step()
