@@ -88,6 +88,8 @@ def _ability(model: InstalledModel) -> str:
         return f"context {model.context_limit} tokens"
     if model.method == "synthesize":
         return f"{len(model.voice_names)} voices"
+    if model.method == "embed":
+        return f"texts of {model.context_limit} tokens"
     ggml = model.form("whisper")
     try:
         languages = () if ggml is None else languages_of(ggml)

@@ -1,7 +1,8 @@
 """Where weights come from: the starter models, and how a configured name is read.
 
-A configured name is a starter's name, `hf:org/name` (an MLX repository), `hf:org/name/file.gguf`,
-`hf:org/name/ggml-….bin` (Whisper), or a local path to such a file or a model directory. Only
+A configured name is a starter's name, `hf:org/name` (an MLX repository, or for embeddings one of
+sentence-transformers), `hf:org/name/file.gguf`, `hf:org/name/ggml-….bin` (Whisper), or a local path
+to such a file or a model directory. Only
 configuration reaches this module: names sent by clients are checked against the running models at
 the gateway and never get here.
 Does NOT know: how to download, where files are kept.

@@ -18,10 +18,10 @@ from plait.models.sources import quantization
 @dataclass(frozen=True, slots=True)
 class InstalledModel:
     """What an engine needs to load a model. `forms` has a path by engine: a GGUF or ggml file, or a
-    directory. `context_limit` in tokens, 0 for a model that does not chat. `voices_dir` holds
-    <voice>.bin for each of `voice_names`, raw float32 [510, 256]; None for a model that does not
-    speak. `size_bytes` of all forms; `quantization` of the weights as their file's name has it, or
-    empty.
+    directory. `context_limit` in tokens: of a chat, or of a text to embed, else 0. `voices_dir`
+    holds <voice>.bin for each of `voice_names`, raw float32 [510, 256]; None for a model that does
+    not speak. `size_bytes` of all forms; `quantization` of the weights as their file's name has it,
+    or empty.
     """
 
     name: str

@@ -38,7 +38,8 @@ class Manifest:
 
     Paths are like those of FileEntry: `weights` is the file that forms are made from (None where
     the model came as a form), `forms` has a file or directory by engine, `voices` is the directory
-    of a model that speaks, `tokenizer` a chat model's, which has a `context_limit` in tokens too.
+    of a model that speaks, `tokenizer` a chat model's, which has a `context_limit` in tokens too,
+    as one that embeds.
     """
 
     name: str

@@ -142,8 +142,8 @@ class HubModel:
 
 @dataclass(frozen=True, slots=True)
 class LocalModel:
-    """A GGUF or ggml file or a model directory of the operator's own (MLX, or model.onnx with
-    voices/); it is read in place, never copied."""
+    """A GGUF or ggml file or a model directory of the operator's own (MLX, model.onnx with voices/,
+    or a sentence-transformers one); it is read in place, and only forms are made of it."""
 
     path: Path
 
