@@ -152,6 +152,19 @@ async def test_rows_that_are_no_rows_are_an_error_not_nonsense() -> None:
             await client.embed(["a"]).collect()
 
 
+@pytest.mark.parametrize("first", [0, 2])
+async def test_a_text_without_an_answer_is_an_error_not_a_shift(first: int) -> None:
+    async def script(peer: Peer) -> None:
+        id = await peer.start_embedding()
+        await peer.send_rows(id, 1, first, 1.0)
+        await peer.send(done(id, 1))
+        await peer.gone()
+
+    async with serving(script) as url, connect(url) as client:
+        with pytest.raises(Internal, match="answered"):
+            await client.embed(["a", "b"]).collect()
+
+
 async def test_leaving_the_block_cancels_and_drops_the_rows_at_hand() -> None:
     async def script(peer: Peer) -> None:
         id = await peer.start_embedding()
@@ -337,13 +350,14 @@ async def test_more_texts_than_a_frame_holds_go_up_as_input_and_the_total_is_kno
             size_bytes += sum(len(text) + TEXT_OVERHEAD_BYTES for text in message.texts or [])
             await peer.send(InputAck(id, size_bytes, 1 << 20))
         assert received == texts
-        await peer.send(done(id, 0))
+        await peer.send_rows(id, 1, 0, *[0.5] * 10_000)
+        await peer.send(done(id, 1))
         await peer.gone()
 
     async with serving(script) as url, connect(url) as client:
         stream = client.embed(texts)
         assert stream.total == 10_000
-        assert await stream.collect() == []
+        assert len(await stream.collect()) == 10_000
 
 
 async def test_the_total_of_a_source_is_known_at_its_end() -> None:
@@ -351,7 +365,8 @@ async def test_the_total_of_a_source_is_known_at_its_end() -> None:
         id = await peer.start_embedding(1 << 20)
         while not isinstance(await peer.receive(), End):
             pass
-        await peer.send(done(id, 0))
+        await peer.send_rows(id, 1, 0, 1.0, 2.0, 3.0)
+        await peer.send(done(id, 1))
         await peer.gone()
 
     async with serving(script) as url, connect(url) as client:

@@ -16,7 +16,7 @@ from typing import Any
 import msgspec
 
 from plait.client.consuming import MethodStream
-from plait.client.stream import Stream
+from plait.client.stream import Item, Stream
 from plait.client.texts_upload import TextsUpload
 from plait.errors import Internal, PlaitError
 from plait.wire.frames import BinaryFlags, BinaryFrame
@@ -74,13 +74,16 @@ class EmbedStream(MethodStream):
 
     async def __anext__(self) -> Embedding:
         while not self._rows:
-            item = await anext(self.stream)
+            item = await self._next_item()
             if item.frame is None:
                 self._rows.append(_answer(item.data))
             else:
                 self._rows.extend(self._cut(item.frame))
+        answer = self._rows.popleft()
+        if answer.index != self.answered:
+            raise _broken(f"text {self.answered} was due and {answer.index} answered")
         self.answered += 1
-        return self._rows.popleft()
+        return answer
 
     async def collect(self) -> list[Embedding]:
         """Every text's answer. Raises like iteration: half a batch never looks like a whole one.
@@ -110,17 +113,29 @@ class EmbedStream(MethodStream):
         self._rows.clear()
         await self.stream.aclose()
 
+    async def _next_item(self) -> Item:
+        try:
+            return await anext(self.stream)
+        except StopAsyncIteration:
+            if self.total not in (None, self.answered):
+                raise _broken(f"of {self.total} texts {self.answered} were answered") from None
+            raise
+
     def _cut(self, frame: BinaryFrame) -> Iterable[Embedding]:
         format = self.format
         dims = None if format is None else format.dims
         if not dims or len(frame.payload) % (dims * _FLOAT_BYTES):
-            raise Internal("The server sent rows that are no rows; its version may be another.")
+            raise _broken(f"{len(frame.payload)} bytes are no rows of {dims} numbers")
         floats = _as_floats(frame.payload)
         truncated = bool(frame.flags & BinaryFlags.TRUNCATED)
         return (
             Embedding(frame.aux + row, floats[row * dims : (row + 1) * dims], truncated)
             for row in range(len(floats) // dims)
         )
+
+
+def _broken(what: str) -> Internal:
+    return Internal(f"The server broke its promise: {what}. Its version may be another.")
 
 
 def _answer(data: dict[str, Any]) -> Embedding:
