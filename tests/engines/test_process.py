@@ -122,7 +122,12 @@ async def test_a_worker_killed_in_a_job_is_told_within_a_second_and_replaced() -
 
 
 @pytest.mark.parametrize(
-    ("script", "cause"), [("raise_at=2", "exit status 70"), ("crash_at=2", "signal 9")]
+    ("script", "cause"),
+    [
+        ("raise_at=2", "exit status 70"),
+        ("crash_at=2", "signal 9"),
+        ("memory=step", "it ran out of memory"),
+    ],
 )
 async def test_a_crash_says_how_the_worker_ended(script: str, cause: str) -> None:
     async with ready_engine() as (engine, told):
@@ -265,9 +270,11 @@ async def test_close_releases_what_runs_and_ends_the_process() -> None:
 
 
 async def test_close_kills_a_worker_that_does_not_listen() -> None:
-    async with ready_engine() as (engine, told):
+    limits = Limits(ping_seconds=0.05, unhealthy_seconds=0.3, stalled_seconds=1000)
+    async with ready_engine(limits) as (engine, told):
         open_job(engine, 1, "hang_at=1")
-        await told.expect(Item)  # the next step never returns
+        await told.expect(Item)
+        await until_healthy(engine, False)  # the next step has begun, and never returns
 
         await engine.close(grace_seconds=0.1)
 

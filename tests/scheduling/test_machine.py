@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import random
 
 import pytest
 
@@ -10,7 +11,7 @@ from plait.errors import ModelLoadFailed, PlaitError, ResourceNotAvailable
 from plait.scheduling.machine import MachinePolicy
 from plait.scheduling.pressure import Floor
 from tests.scheduling.machine_rig import World
-from tests.virtual_time import settle, virtually
+from tests.virtual_time import run_virtually, settle, virtually
 
 TWO = {"x": 600, "y": 600}  # of 1000 only one fits
 
@@ -303,3 +304,28 @@ async def test_a_stream_that_waited_for_memory_too_long_is_told_so_and_not_of_sl
     assert waiting.code == "resource_not_available"
     assert isinstance(waiting.error, PlaitError)
     assert waiting.error.data == {"model": "x", "required_bytes": 200, "available_bytes": 110}
+
+
+@pytest.mark.parametrize("seed", range(100))
+def test_in_any_interleaving_no_stream_is_caught_by_an_eviction(seed: int) -> None:
+    """B11: streams on one model while others ask for another, and only one of them fits."""
+    run_virtually(lambda: interleave(random.Random(seed)))
+
+
+async def interleave(dice: random.Random) -> None:
+    world = World(1000, TWO)
+    for _ in range(20):
+        if dice.random() < 0.5:
+            world.open(dice.choice("xxy"))
+        for name, stream in world.streams:
+            if dice.random() < 0.3:
+                world.finish(name, stream)
+        await asyncio.sleep(dice.choice((0.0, 0.0, 0.1, 0.3)))
+        world.check()
+    for _ in range(4 * len(world.streams)):
+        await seconds(1)
+        for name, stream in world.streams:
+            if not stream.ended:
+                world.finish(name, stream)
+    assert all(stream.ended and stream.started for _, stream in world.streams)
+    assert all(stream.error is None for _, stream in world.streams)

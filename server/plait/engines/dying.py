@@ -18,6 +18,7 @@ from typing import NoReturn
 
 EXIT_OK = 0
 EXIT_BUG = 70
+EXIT_MEMORY = 71
 
 IGNORED_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 PR_SET_PDEATHSIG = 1

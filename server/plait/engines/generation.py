@@ -11,6 +11,7 @@ import signal
 from collections.abc import Awaitable, Callable
 
 from plait.engines.base import Event, Fault, LoadSpec, Stats
+from plait.engines.dying import EXIT_MEMORY
 from plait.engines.link import WorkerLink
 from plait.engines.restart import Death, Limits
 from plait.engines.spawn import Child, kill_group
@@ -116,6 +117,8 @@ class Generation:
         status = self.exit_status
         if status is None:
             return "it closed its socket"
+        if status == EXIT_MEMORY:
+            return "it ran out of memory"
         look = self._killed_for_memory
         if status == -signal.SIGKILL and look is not None and await look():
             return "the system ran out of memory and killed it"

@@ -3,8 +3,8 @@
 Two threads: the reader blocks on the socket, sets cancel flags, binds the process to the CPUs it
 may use and fills the mailbox; the main thread loads the adapter and runs the loop. The process
 never outlives its gateway: it ends at EOF and, on Linux, with its parent. Exit status 0: told to,
-or the load failed (already reported); 70: a bug, with its traceback on stderr. Knows no scheduling
-and no model.
+or the load failed (already reported); 70: a bug, 71: it ran out of memory, each with its traceback
+on stderr. Knows no scheduling and no model.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ from plait.engines.base import (
 )
 from plait.engines.dying import (
     EXIT_BUG,
+    EXIT_MEMORY,
     EXIT_OK,
     begin,
     exit_now,
@@ -68,6 +69,9 @@ def main() -> NoReturn:
     sys.setswitchinterval(SWITCH_INTERVAL_SECONDS)
     try:
         status = serve(sock)
+    except MemoryError:
+        traceback.print_exc()
+        status = EXIT_MEMORY
     except BaseException:  # noqa: BLE001 - the end of the process is how it is raised further
         traceback.print_exc()
         status = EXIT_BUG
