@@ -1,11 +1,7 @@
 """Admission as one pure function: who starts, who is refused, in what order the rest wait.
 
-Re-run after every change; it returns decisions and does nothing. Time is passed in. The order:
-
-1. streams that had yielded their slot and want it back (first come, first served), those that
-   kept their memory first: the others may wait for what these give back in the end;
-2. interactive before batch;
-3. inside a class round robin over owners (connections; later apps), each owner's own in order.
+Re-run after every change; it returns decisions and does nothing. Time is passed in. The order is
+`fairness`'s.
 
 Whoever is first and does not fit in memory waits, and nobody overtakes: otherwise a stream of
 small requests would starve a large one. Whoever does not fit its app's own budget waits as well,
@@ -20,12 +16,14 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from plait.errors import PlaitError, QueueTimeout
+from plait.scheduling.fairness import in_order, starving
 from plait.scheduling.ledger import UNLIMITED_BYTES, not_available
 
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """One waiting stream. `ticket` grows with arrival.
+    """One waiting stream. `ticket` grows with arrival. `resuming`: it had a slot before and gave it
+    away itself, or had to give way to another one (`displaced`).
 
     `needed_bytes` of the engine's KV budget and `buffer_bytes` are what it does not hold yet.
     """
@@ -36,6 +34,7 @@ class Candidate:
     enqueued: float
     batch: bool = False
     resuming: bool = False
+    displaced: bool = False
     buffer_bytes: int = 0
 
     def machine_bytes(self, capacity: Capacity) -> int:
@@ -50,7 +49,8 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True)
 class Capacity:
-    """What is free of one model, of the machine, and of each app that has a budget of its own.
+    """What is free of one model, of the machine, and of each app that has a budget of its own; and
+    how many slots each owner holds.
 
     `kv_freed`: the KV cache is taken from the machine as streams run. `halted`: the machine itself
     is short, so that only those go on who take nothing more.
@@ -60,6 +60,7 @@ class Capacity:
     available_bytes: int
     machine_bytes: int = UNLIMITED_BYTES
     apps: Mapping[str, int] = field(default_factory=dict)
+    held: Mapping[str, int] = field(default_factory=dict)
     kv_freed: bool = True
     halted: bool = False
     model: str = ""
@@ -68,7 +69,9 @@ class Capacity:
 @dataclass(slots=True)
 class Decision:
     """`needs_bytes`: what the first in line (`blocked`) wants of the machine, 0 where that is not
-    what it waits for. `short_apps`: somebody waits for the budget of an app."""
+    what it waits for. `short_apps`: somebody waits for the budget of an app. `first` in line lacks
+    nothing but a slot. `look_at`: when somebody begins to starve, in which case the order changes.
+    """
 
     start: list[int] = field(default_factory=list)
     refuse: list[tuple[int, PlaitError]] = field(default_factory=list)
@@ -76,6 +79,8 @@ class Decision:
     blocked: int | None = None
     needs_bytes: int = 0
     short_apps: bool = False
+    first: Candidate | None = None
+    look_at: float | None = None
 
 
 def decide(
@@ -97,7 +102,14 @@ def decide(
             decision.refuse.append((candidate.ticket, _timed_out(candidate, capacity, now)))
         else:
             waiting.append(candidate)
-    _Grants(capacity, decision).go_through(_order(waiting, served))
+    grants = _Grants(capacity, decision)
+    starved = set()
+    for at, candidate in starving(waiting, capacity.held):
+        if at > now:
+            decision.look_at = min(at, decision.look_at or at)
+        elif grants.lacks_only_a_slot(candidate):
+            starved.add(candidate.ticket)
+    grants.go_through(in_order(waiting, served, capacity.held, starved))
     return decision
 
 
@@ -116,6 +128,8 @@ class _Grants:
     def go_through(self, ordered: Sequence[Candidate]) -> None:
         for index, candidate in enumerate(ordered):
             if self._slots == 0 or self._blocks(candidate):
+                if self._slots == 0:
+                    self._decision.first = self._first_without_a_slot(ordered[index:])
                 self._decision.waiting.extend(c.ticket for c in ordered[index:])
                 return
             if self._waits_for_its_app(candidate):
@@ -134,6 +148,23 @@ class _Grants:
         if self._capacity.halted and (needs_bytes or not candidate.resuming):
             return True
         return candidate.needed_bytes > self._kv_bytes
+
+    def _first_without_a_slot(self, ordered: Sequence[Candidate]) -> Candidate | None:
+        """The first that does not wait for its app, if it would start with a slot."""
+        for candidate in ordered:
+            if candidate.owner not in self._held_apps and not self._lacks_app(candidate):
+                return candidate if self.lacks_only_a_slot(candidate) else None
+        return None
+
+    def lacks_only_a_slot(self, candidate: Candidate) -> bool:
+        """Its memory is there."""
+        needs_bytes = candidate.machine_bytes(self._capacity)
+        return (
+            not self._lacks_app(candidate)
+            and candidate.needed_bytes <= self._kv_bytes
+            and needs_bytes <= self._machine_bytes
+            and not (self._capacity.halted and (needs_bytes or not candidate.resuming))
+        )
 
     def _waits_for_its_app(self, candidate: Candidate) -> bool:
         if candidate.owner in self._held_apps or self._lacks_app(candidate):
@@ -159,23 +190,6 @@ def next_timeout(queue: Iterable[Candidate], timeout_seconds: float) -> float | 
     """When `decide` must run again even if nothing changes; None for never."""
     waits = [c.enqueued + timeout_seconds for c in queue if not c.resuming]
     return min(waits, default=None)
-
-
-def _order(queue: Iterable[Candidate], served: Sequence[str]) -> list[Candidate]:
-    recency = {owner: index for index, owner in enumerate(served)}
-    turns: dict[tuple[str, bool], int] = {}
-    keyed = []
-    for candidate in sorted(queue, key=lambda c: c.ticket):
-        if candidate.resuming:
-            key = (0, int(candidate.needed_bytes > 0), 0, candidate.ticket)
-        else:
-            # An owner's n-th request of a class waits for everybody's n-1-th.
-            turn = turns.get((candidate.owner, candidate.batch), 0)
-            turns[candidate.owner, candidate.batch] = turn + 1
-            rank = recency.get(candidate.owner, -1)
-            key = (1 + candidate.batch, turn, rank, candidate.ticket)
-        keyed.append((key, candidate))
-    return [candidate for _, candidate in sorted(keyed, key=lambda pair: pair[0])]
 
 
 def _timed_out(candidate: Candidate, capacity: Capacity, now: float) -> PlaitError:

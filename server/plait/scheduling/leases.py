@@ -7,6 +7,8 @@ their app's is booked in the shared ledger at the same moment. Pure bookkeeping:
 
 from __future__ import annotations
 
+from collections import Counter
+
 from plait.engines.base import EngineInfo
 from plait.errors import PlaitError
 from plait.scheduling.admission import Capacity
@@ -21,13 +23,17 @@ class Leases:
     def __init__(self, model: str, ledger: Ledger) -> None:
         self.budget = Budget(0)
         self.slots = 0
-        self.slots_used = 0
+        self.seated: dict[int, Ticket] = {}  # by job: who holds a slot
         self.halted = False  # the machine itself is short: nothing new is granted
         self._model = model
         self._ledger = ledger
         self._kv_freed = True
         self._holders: set[int] = set()  # jobs
         self._largest_kv_bytes = 0
+
+    @property
+    def slots_used(self) -> int:
+        return len(self.seated)
 
     @property
     def free_slots(self) -> int:
@@ -51,6 +57,7 @@ class Leases:
             self.budget.available_bytes,
             self._ledger.room_bytes_for(self._model),
             self._ledger.app_rooms(),
+            Counter(ticket.owner for ticket in self.seated.values()),
             self._kv_freed,
             self.halted,
             self._model,
@@ -89,7 +96,7 @@ class Leases:
         assert self.free_slots > 0
         ticket.holds_slot = True
         ticket.slot_since = now
-        self.slots_used += 1
+        self.seated[ticket.job] = ticket
         self._holders.add(ticket.job)
         kv_bytes, buffer_bytes = ticket.lacks_bytes, ticket.lacks_buffer_bytes
         self.budget.reserve(kv_bytes)
@@ -105,7 +112,7 @@ class Leases:
         if ticket.holds_slot:
             ticket.holds_slot = False
             ticket.slot_seconds += now - ticket.slot_since
-            self.slots_used -= 1
+            del self.seated[ticket.job]
 
     def shrink(self, ticket: Ticket, keeps_bytes: int) -> None:
         """Its reservation, to no more than that. It keeps its buffers."""

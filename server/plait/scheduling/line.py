@@ -7,10 +7,11 @@ around `admission.decide`; it neither talks to the engine nor to streams.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
-from plait.errors import QueueFull, ShuttingDown
+from plait.errors import PlaitError, QueueFull, ShuttingDown
 from plait.scheduling.admission import Candidate, Capacity, Decision, decide, next_timeout
+from plait.scheduling.fairness import crowds, in_order
 from plait.scheduling.ticket import Ticket, TicketState
 
 MAX_PREPARING = 8
@@ -25,7 +26,7 @@ class Line:
         self.queued: dict[int, Ticket] = {}
         self.draining = False  # nobody joins any more
         self._timeout_seconds = timeout_seconds
-        self._max_queued = max_queued
+        self.max_queued = max_queued
         self._served: dict[str, None] = {}  # owners, least recently granted first
 
     def __len__(self) -> int:
@@ -37,19 +38,37 @@ class Line:
             f"{len(self.queued)} queued"
         )
 
-    def check_room(self, model: str, free_slots: int, eta_ms: int | None) -> None:
-        """Raises ShuttingDown, or QueueFull: what fits into free slots does not wait, so it does
-        not count."""
+    def check_open(self) -> None:
+        """Raises ShuttingDown."""
         if self.draining:
             raise ShuttingDown("the server is shutting down: reconnect in a moment")
-        waiting, max_queued = len(self), self._max_queued
-        if waiting - free_slots >= max_queued:
-            raise QueueFull(
-                f"{waiting} streams wait for {model} and the queue holds {max_queued}: try again"
-                " later",
-                data={"queued": waiting, "max_queued": max_queued},
-                retry_after_ms=eta_ms or 1000,
-            )
+
+    def make_room(
+        self,
+        model: str,
+        owner: str,
+        room: int,
+        eta_ms: int | None,
+        refuse: Callable[[Ticket, PlaitError], None],
+    ) -> None:
+        """For one more, where so many may be in line: what fits into free slots does not wait, so
+        it does not count. Where the line is full another owner may have to leave a place.
+
+        Raises QueueFull.
+        """
+        if len(self) < room:
+            return
+        full = QueueFull(
+            f"{len(self)} streams wait for {model} and the queue holds {self.max_queued}: try again"
+            " later",
+            data={"queued": len(self), "max_queued": self.max_queued},
+            retry_after_ms=eta_ms or 1000,
+        )
+        everybody = self.loading | self.preparing | self.queued
+        job = crowds(map(_candidate, everybody.values()), owner)
+        if job is None:
+            raise full
+        refuse(everybody[job], full)
 
     @property
     def since(self) -> float | None:
@@ -66,12 +85,16 @@ class Line:
         self.loading[ticket.job] = ticket
 
     def take_to_prepare(self) -> Iterator[Ticket]:
-        """In order of arrival, as many as the worker may have in hand."""
-        while self.loading and len(self.preparing) < MAX_PREPARING:
-            job, ticket = next(iter(self.loading.items()))
-            del self.loading[job]
+        """In the order in which they would be started, as many as the worker may have in hand: what
+        one owner has asked for at once must not keep the worker busy until another's turn comes."""
+        room = MAX_PREPARING - len(self.preparing)
+        if not self.loading or room <= 0:
+            return
+        waiting = map(_candidate, self.loading.values())
+        for candidate in in_order(waiting, list(self._served), {})[:room]:
+            ticket = self.loading.pop(candidate.ticket)
             ticket.state = TicketState.PREPARING
-            self.preparing[job] = ticket
+            self.preparing[ticket.job] = ticket
             yield ticket
 
     def enqueue(self, ticket: Ticket, state: TicketState, since: float) -> None:
@@ -102,6 +125,7 @@ class Line:
         del self.queued[ticket.job]
         self._served.pop(ticket.owner, None)
         self._served[ticket.owner] = None
+        ticket.displaced = False
 
     @property
     def next_timeout(self) -> float | None:
@@ -117,5 +141,6 @@ def _candidate(ticket: Ticket) -> Candidate:
         ticket.enqueued,
         ticket.batch,
         ticket.state is TicketState.RESUMING,
+        ticket.displaced,
         ticket.lacks_buffer_bytes,
     )

@@ -4,7 +4,8 @@ A job rests for its reader, told by `sessions`, or for want of input, told by th
 goes on only when neither holds. A reader's rest pauses the job at once and yields its slot after
 `yield_after_seconds`; a starved job, which computes nothing anyway, yields after
 `idle_input_seconds`, and with it what it does not keep of its reservation. To go on it then wants
-back what it gave, ahead of new work. One timer per ticket; nothing happens per item.
+back what it gave, ahead of new work. A job that must give way to another owner's rests as well, and
+goes on in its turn. One timer per ticket; nothing happens per item.
 """
 
 from __future__ import annotations
@@ -54,6 +55,18 @@ class Pauses:
             ticket.starved = True
             ticket.keeps_bytes = starved.keeps_bytes
             self._follow(ticket)
+
+    def give_way(self, ticket: Ticket) -> None:
+        """To another owner's stream (see `fairness`): it computes, and waits for its next turn."""
+        assert ticket.state is TicketState.RUNNING, ticket
+        ticket.stop_timer()
+        ticket.displaced = True
+        ticket.gave_way += 1
+        self._send(Pause(ticket.job))
+        now = self._clock()
+        self._leases.free_slot(ticket, now)
+        self._line.enqueue(ticket, TicketState.RESUMING, now)
+        self._changed()
 
     def feed(self, ticket: Ticket) -> None:
         """More input, or its end, goes to the job."""

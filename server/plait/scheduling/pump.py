@@ -1,7 +1,8 @@
 """When a model's scheduler decides: once at the end of each tick in which something changed.
 
 Prepares go to the worker in order of arrival, then admission's decision is applied through
-`Turn`; a timer asks again when somebody will have waited too long. So an open and its cancel read
+`Turn`; a timer asks again when somebody will have waited too long, or long enough for another to
+give way. So an open and its cancel read
 in one tick reach no engine at all. Does NOT decide (see `admission`) and holds nothing.
 """
 
@@ -12,8 +13,11 @@ from collections.abc import Callable
 from typing import Protocol
 
 from plait.errors import PlaitError
+from plait.scheduling.admission import Decision
+from plait.scheduling.fairness import Holder, Way, make_way
 from plait.scheduling.leases import Leases
 from plait.scheduling.line import Line
+from plait.scheduling.pauses import Pauses
 from plait.scheduling.ticket import Ticket, TicketState
 
 
@@ -30,10 +34,21 @@ class Turn(Protocol):
         """The decision is applied: leases are what they are until the next change."""
 
 
+def _holder(ticket: Ticket) -> Holder:
+    return Holder(ticket.job, ticket.owner, ticket.slot_since, ticket.batch, ticket.gave_way)
+
+
 class Pump:
     """Owned by one scheduler. `open` is whether a worker is ready to be told anything."""
 
-    def __init__(self, turn: Turn, line: Line, leases: Leases, clock: Callable[[], float]) -> None:
+    def __init__(
+        self,
+        turn: Turn,
+        line: Line,
+        leases: Leases,
+        pauses: Pauses,
+        clock: Callable[[], float],
+    ) -> None:
         self.open = False
         self.needs_bytes = 0  # what the first in line wants of the machine, when it waits for that
         self._blocked_job: int | None = None
@@ -41,9 +56,10 @@ class Pump:
         self._turn = turn
         self._line = line
         self._leases = leases
+        self._pauses = pauses
         self._clock = clock
         self._due = False
-        self._timeout_timer: asyncio.TimerHandle | None = None
+        self._timer: asyncio.TimerHandle | None = None
         self._hold_seconds = 0.0  # moving average of how long a slot is held, for eta
 
     @property
@@ -90,13 +106,23 @@ class Pump:
             ticket = self._line.queued[job]
             if ticket.state is TicketState.QUEUED:
                 ticket.listener.on_phase("queued", position, None, self.eta_ms(position))
-        self._arm_timeout()
+        way = self._make_way(decision)
+        times = (self._line.next_timeout, decision.look_at, way.look_at)
+        self._arm_timer(min((at for at in times if at is not None), default=None))
+        if way.ticket is not None:
+            self._pauses.give_way(self._leases.seated[way.ticket])
 
-    def _arm_timeout(self) -> None:
-        if self._timeout_timer is not None:
-            self._timeout_timer.cancel()
-            self._timeout_timer = None
-        when = self._line.next_timeout
+    def _make_way(self, decision: Decision) -> Way:
+        if decision.first is None:
+            return Way()
+        holders = [_holder(ticket) for ticket in self._leases.seated.values() if ticket.computes]
+        held = self._leases.capacity.held
+        return make_way(decision.first, holders, held, self._clock())
+
+    def _arm_timer(self, when: float | None) -> None:
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
         if when is not None:
             delay = max(0.0, when - self._clock())
-            self._timeout_timer = asyncio.get_running_loop().call_later(delay, self.touch)
+            self._timer = asyncio.get_running_loop().call_later(delay, self.touch)

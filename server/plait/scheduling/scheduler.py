@@ -81,11 +81,14 @@ class Scheduler:
         self._line = Line(policy.queue_timeout_seconds, policy.max_queued)
         self._load = LoadState(self._line, clock)
         self._leases = Leases(model, ledger or Ledger())
-        self._pump = Pump(self, self._line, self._leases, clock)
         self._stops = Stops(policy, self._metrics, lambda reason: self.engine.kill(reason))
         self._pauses = Pauses(
-            policy, self._line, self._leases, lambda c: self.engine.send(c), self._pump.touch, clock
+            *(policy, self._line, self._leases),
+            lambda command: self.engine.send(command),
+            lambda: self._pump.touch(),
+            clock,
         )
+        self._pump = Pump(self, self._line, self._leases, self._pauses, clock)
         self._job_events = JobEvents(self, self._metrics, self._pauses)
         self.tenancy = Tenancy(self._tickets, self._line, self._leases, self._pump)
         self._last_job = 0
@@ -109,9 +112,11 @@ class Scheduler:
         Raises ShuttingDown, QueueFull, ResourceNotAvailable, or the reason for which the model
         cannot be loaded.
         """
-        self._line.check_room(self.model, self._leases.free_slots, self._pump.eta_ms(0))
+        self._line.check_open()
         self.residence.check()
         self._load.check()
+        room = self._line.max_queued + self._leases.free_slots
+        self._line.make_room(self.model, owner, room, self._pump.eta_ms(0), self.refuse)
         job = self._last_job = self._last_job + 1
         prepare = Prepare(job, method, params, owner)
         ticket = Ticket(job, owner, batch, listener, prepare, self._clock(), buffer_bytes)

@@ -56,6 +56,8 @@ class Ticket:
     enqueued: float = 0.0
     slot_since: float = 0.0
     slot_seconds: float = 0.0  # for how long it held a slot before that
+    displaced: bool = False  # it had to give way, and did not get a slot again yet
+    gave_way: int = 0  # how often
     reader_rests: bool = False
     starved: bool = False  # the job waits for input
     keeps_bytes: int = 0  # of its reservation, while it is starved
@@ -75,6 +77,10 @@ class Ticket:
     @property
     def rests(self) -> bool:
         return self.reader_rests or self.starved
+
+    @property
+    def computes(self) -> bool:
+        return self.state is TicketState.RUNNING and not self.rests
 
     @property
     def lacks_bytes(self) -> int:
