@@ -39,7 +39,7 @@ async def test_idle_streams_leave_their_slots_to_one_with_a_text() -> None:
         assert (peer.last(3)["type"], slots_used(r)) == ("accepted", 2)
         await asyncio.sleep(0.2)
         assert (peer.last(3)["type"], slots_used(r)) == ("started", 1)
-        assert [c for c in r.engine.sent if isinstance(c, Pause)] == [Pause(1), Pause(2)]
+        assert {c.job for c in r.engine.sent if isinstance(c, Pause)} == {1, 2}
 
 
 @pytest.mark.parametrize("what", ["input", "end"])
