@@ -11,6 +11,7 @@ import re
 from playwright.sync_api import ConsoleMessage, Error, Locator, Page, expect
 
 GENEROUS_MS = 20_000
+SET_VALUE = "(field, text) => { field.value = text; field.dispatchEvent(new Event('input')); }"
 LOADING_MS = 45_000  # some fifty modules, on a machine that does much else
 
 
@@ -100,10 +101,11 @@ class Playground:
         return Listening(self.test_id("listening"))
 
     def embed(self, *lines: str) -> Batch:
-        """On the Embed panel, by keyboard."""
+        """On the Embed panel, sent by keyboard."""
         if self.page.get_by_role("heading", name="Embed", exact=True).is_hidden():
             self.show_panel("Embed")
-        self.test_id("embed-input").fill("\n".join(lines))
+        # As if pasted: the driver would type line by line, ever slower the more there are.
+        self.test_id("embed-input").evaluate(SET_VALUE, "\n".join(lines))
         self.test_id("embed-input").press("Control+Enter")
         return self.batch
 
@@ -123,6 +125,11 @@ class Playground:
             "rows => rows.map((row) => [Number(row.ariaPosInSet), row.dataset.type])"
         )
         return [kind for _, kind in sorted(rows)]
+
+    def wait_wire(self, kind: str) -> None:
+        """Until a frame of this type is in view."""
+        rows = self.page.locator(f"[data-testid=wire-row][data-type={kind}]")
+        expect(rows.first).to_be_visible(timeout=GENEROUS_MS)
 
     def overflows_sideways(self) -> bool:
         width = self.page.evaluate("document.documentElement.scrollWidth")

@@ -1,4 +1,4 @@
-"""The same promises on real weights: the starter model under llama.cpp, Kokoro, and Whisper."""
+"""The same promises on real weights: the starter models of chat, speech, listening, embedding."""
 
 from __future__ import annotations
 
@@ -149,3 +149,31 @@ def test_a_president_is_written_down_while_he_speaks_and_stopped(
     whisper_server.wait_idle(20)
     assert playground.errors == []
     playground.page.close()
+
+
+@pytest.fixture(scope="module")
+def minilm_server() -> Iterator[LiveServer]:
+    pytest.importorskip("onnxruntime")
+    with live_server(embed="onnx") as running:
+        yield running
+
+
+def test_real_vectors_know_what_is_said_otherwise_and_a_batch_stops(
+    minilm_server: LiveServer, new_tab: Callable[[str], Playground]
+) -> None:
+    playground = new_tab(minilm_server.url).open()
+    playground.show_panel("Embed")
+    playground.page.get_by_role("button", name="The same, said otherwise").click()
+    batch = playground.batch
+    expect(batch.root).to_have_attribute("data-state", "completed", timeout=SECONDS * 1000)
+
+    batch.lines.nth(4).hover()
+    expect(batch.readout).to_contain_text("She is a violinist.")
+    playground.embed(*(f"{STORY} And that was day {day}." for day in range(1, 4001)))
+    batch.wait_answered(3)
+    batch.stop.click()
+
+    batch.wait_state("cancelled")
+    expect(batch.receipt).to_contain_text("stopped")
+    assert int(batch.count.inner_text().split(" of ")[0].replace(",", "")) < 4000
+    minilm_server.wait_idle(20)

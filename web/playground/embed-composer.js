@@ -8,6 +8,9 @@ import { linesOf, MAX_LINES } from "./new-embedding.js";
 /** @import { EmbedAsk } from "./new-embedding.js" */
 
 const MAX_INPUT_PIXELS = 112;
+const HIGHEST_LINES = 50;
+/** Browsers take seconds over pasted text of so many characters, line by line. */
+const LARGE_PASTE = 20_000;
 
 /**
  * @param {App} app
@@ -22,6 +25,7 @@ export function createEmbedComposer({ store }, text, onEmbed) {
     "aria-label": "Lines to embed",
     "data-testid": "embed-input",
     oninput: () => sync(),
+    onpaste: (/** @type {ClipboardEvent} */ event) => pasteAtOnce(event, input),
   });
   input.value = text;
   const models = h("select", {
@@ -94,7 +98,8 @@ export function createEmbedComposer({ store }, text, onEmbed) {
     input.readOnly = leaving();
     form.classList.toggle("paused", leaving());
     setText(count, countText(length));
-    if (input.offsetParent === null) return; // not seen: it has no height yet
+    if (length > HIGHEST_LINES) input.style.height = `${MAX_INPUT_PIXELS}px`; // no need to measure all of it
+    if (length > HIGHEST_LINES || input.offsetParent === null) return; // not seen: it has no height yet
     input.style.height = "auto";
     input.style.height = `${Math.min(input.scrollHeight, MAX_INPUT_PIXELS)}px`;
   }
@@ -125,7 +130,6 @@ export function createEmbedComposer({ store }, text, onEmbed) {
     /** @param {string} sample */
     fill: (sample) => {
       input.value = sample;
-      input.scrollTop = 0;
       sync();
     },
   };
@@ -135,4 +139,13 @@ export function createEmbedComposer({ store }, text, onEmbed) {
 export function countText(lines) {
   if (lines <= MAX_LINES) return plural(lines, "line");
   return `the first ${formatCount(MAX_LINES)} of ${formatCount(lines)} lines; the SDK takes any number`;
+}
+
+/** A large text as one piece; a small one as browsers do, which can be undone. @param {ClipboardEvent} event @param {HTMLTextAreaElement} input */
+function pasteAtOnce(event, input) {
+  const pasted = event.clipboardData?.getData("text/plain") ?? "";
+  if (pasted.length < LARGE_PASTE || input.readOnly) return;
+  event.preventDefault();
+  input.setRangeText(pasted, input.selectionStart, input.selectionEnd, "end");
+  input.dispatchEvent(new Event("input", { bubbles: true }));
 }

@@ -26,6 +26,8 @@ const STATE_TEXT = {
   cancelled: "stopped",
   errored: "failed",
 };
+/** While vectors come, they are drawn so often: the page has more to do. */
+const DRAWN_MS = 120;
 /** Smaller cells would be noise. */
 const MAX_COMPARED = 80;
 
@@ -34,6 +36,9 @@ export class EmbeddingCard {
   #embedding = null;
   #similarity = new Similarity(MAX_COMPARED);
   #drawn = "";
+  #chartedAt = 0;
+  /** @type {ReturnType<typeof setTimeout> | undefined} */
+  #charting = undefined;
 
   /** @param {Embeddings} embeddings @param {() => void} again */
   constructor(embeddings, again) {
@@ -145,26 +150,43 @@ export class EmbeddingCard {
     else delete this.element.dataset.reason;
     if (stream) {
       this.element.dataset.streamId = String(stream.id);
-      this.element.style.setProperty("--hue", String(streamHue(stream.id)));
+      this.#paint(streamHue(stream.id));
     }
     setText(this.id, stream ? `#${stream.id}` : "");
     setText(this.state, embedding.trouble?.lost ? "lost" : STATE_TEXT[state]);
     this.#renderFooter(embedding);
   }
 
+  /** @param {number} hue */
+  #paint(hue) {
+    if (this.element.style.getPropertyValue("--hue") === String(hue)) return;
+    this.element.style.setProperty("--hue", String(hue));
+    this.heat.recolour();
+    this.scatter.recolour();
+  }
+
   /** New vectors. */
   draw() {
     const embedding = this.#embedding;
     if (!embedding) return;
-    const { vectors, ask, items } = embedding;
     const running = isEmbedding(embedding);
     this.lines.render();
+    this.#renderFigures(embedding, running);
+    this.saves.enable(embedding.items);
+    const wait = this.#chartedAt + DRAWN_MS - performance.now();
+    if (!running || wait <= 0) this.#drawCharts(embedding, running);
+    else this.#charting ??= setTimeout(() => this.draw(), wait);
+  }
+
+  /** @param {Embedding} embedding @param {boolean} running */
+  #drawCharts({ vectors, ask, items }, running) {
+    clearTimeout(this.#charting);
+    this.#charting = undefined;
+    this.#chartedAt = performance.now();
     this.#similarity.take(vectors);
     this.heat.show(this.#similarity, running ? ask.lines.length : items);
     this.scatter.show(vectors, !running);
-    this.#renderFigures(embedding, running);
-    this.#renderReadout();
-    this.saves.enable(items);
+    if (this.pointed.now) this.#renderReadout();
   }
 
   /** @param {Embedding} embedding */
@@ -173,6 +195,7 @@ export class EmbeddingCard {
     this.#drawn = "";
     this.#similarity = new Similarity(MAX_COMPARED);
     this.pointed.point(null);
+    this.#renderReadout();
     this.lines.begin(embedding);
     this.scatter.begin(embedding.ask.lines);
     const { length } = embedding.ask.lines;

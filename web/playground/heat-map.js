@@ -3,6 +3,7 @@
  * in the theme's colours. One Tab stop; arrows go from pair to pair. Knows similarities and places, not vectors.
  */
 
+import { ChartColours } from "./chart-colours.js";
 import { h } from "./dom.js";
 import { onThemeChange } from "./theme-watch.js";
 import { createWaveCanvas } from "./wave-canvas.js";
@@ -27,11 +28,13 @@ const STEPS = {
 export class HeatMap {
   #canvas;
   #context;
+  #colours;
   #pointed;
   /** @type {Similarity | null} */
   #similarity = null;
   /** Rows it has room for. */
   #rows = 0;
+  #drawn = "";
 
   /** @param {Pointed} pointed */
   constructor(pointed) {
@@ -39,7 +42,8 @@ export class HeatMap {
     const { element, canvas, context } = createWaveCanvas(() => this.draw(), "heat");
     this.#canvas = canvas;
     this.#context = context;
-    onThemeChange(() => this.draw());
+    this.#colours = new ChartColours(canvas);
+    onThemeChange(() => this.recolour());
     this.element = h(
       "div",
       {
@@ -61,9 +65,19 @@ export class HeatMap {
 
   /** @param {Similarity} similarity @param {number} rows  there will be so many */
   show(similarity, rows) {
+    const shown = Math.min(rows, similarity.most);
+    const key = `${similarity.count}/${shown}`;
+    if (similarity === this.#similarity && key === this.#drawn) return;
+    this.#drawn = key;
     this.#similarity = similarity;
-    this.#rows = Math.min(rows, similarity.most);
+    this.#rows = shown;
     this.element.dataset.rows = String(similarity.count);
+    this.draw();
+  }
+
+  /** The colours of the page, or of the stream, are others. */
+  recolour() {
+    this.#colours.forget();
     this.draw();
   }
 
@@ -72,7 +86,7 @@ export class HeatMap {
     const similarity = this.#similarity;
     if (width === 0 || height === 0 || !similarity) return;
     const { cell, gutter } = this.#place();
-    const colours = this.#colours();
+    const colours = this.#colours.now;
     const context = this.#context;
     context.clearRect(0, 0, width, height);
     context.fillStyle = colours.none;
@@ -119,7 +133,7 @@ export class HeatMap {
   #drawNumbers({ text, ink }) {
     const { cell, gutter, scale } = this.#place();
     const context = this.#context;
-    context.font = `${11 * scale}px ${getComputedStyle(this.#canvas).fontFamily}`;
+    context.font = `${11 * scale}px ${this.#colours.now.family}`;
     context.textBaseline = "middle";
     for (let index = 0; index < this.#rows; index += 1) {
       const middle = gutter + (index + 0.5) * cell;
@@ -152,17 +166,6 @@ export class HeatMap {
         cell - line / 2,
       );
     }
-  }
-
-  #colours() {
-    const style = getComputedStyle(this.#canvas);
-    return {
-      low: style.getPropertyValue("--heat-low"),
-      high: style.getPropertyValue("--heat-high"),
-      none: style.getPropertyValue("--heat-none"),
-      text: style.getPropertyValue("--chart-text"),
-      ink: style.getPropertyValue("--chart-ink"),
-    };
   }
 
   /** @param {PointerEvent} event */

@@ -26,6 +26,13 @@ export class Pointed {
     this.#onChange();
   }
 
+  /** Lines. */
+  get all() {
+    if (!this.#now) return [];
+    const { a, b } = this.#now;
+    return b === null || b === a ? [a] : [a, b];
+  }
+
   /** @param {number} index */
   has(index) {
     return this.#now !== null && (this.#now.a === index || this.#now.b === index);

@@ -5,6 +5,8 @@
  * @typedef {object} Plane
  * @property {Float64Array} mean
  * @property {[Float64Array, Float64Array]} axes
+ *
+ * @typedef {[number, number]} Place  on a plane
  */
 
 /** More makes no difference that is seen. */
@@ -32,7 +34,27 @@ export function* planeOf(rows, before = null) {
   return { mean, axes: [one, two ?? new Float64Array(mean.length)] };
 }
 
-/** @param {Plane} plane @param {Float32Array} row @returns {[number, number]} */
+/**
+ * A plane, and where on it each vector lies.
+ * @param {(Float32Array | null)[]} vectors @param {Plane | null} before
+ * @returns {Generator<void, { plane: Plane, flat: (Place | null)[] } | null>}
+ */
+export function* layOut(vectors, before) {
+  const plane = yield* planeOf(
+    vectors.filter((vector) => vector !== null),
+    before,
+  );
+  if (!plane) return null;
+  /** @type {(Place | null)[]} */
+  const flat = [];
+  for (const vector of vectors) {
+    flat.push(vector && pointOf(plane, vector));
+    yield;
+  }
+  return { plane, flat };
+}
+
+/** @param {Plane} plane @param {Float32Array} row @returns {Place} */
 export function pointOf({ mean, axes: [one, two] }, row) {
   let x = 0;
   let y = 0;
@@ -52,7 +74,7 @@ export function pointOf({ mean, axes: [one, two] }, row) {
  * @returns {Generator<void, Float64Array | null>}
  */
 function* axisOf(rows, mean, against, before) {
-  let axis = startOf(rows, mean, against);
+  let axis = yield* startOf(rows, mean, against);
   if (!axis) return null;
   for (let round = 0; round < ITERATIONS; round += 1) {
     const next = new Float64Array(mean.length);
@@ -76,15 +98,19 @@ function* axisOf(rows, mean, against, before) {
 /**
  * The row farthest from the mean: never orthogonal to what is looked for, unless nothing is there.
  * @param {Float32Array[]} rows @param {Float64Array} mean @param {Float64Array | null} against
+ * @returns {Generator<void, Float64Array | null>}
  */
-function startOf(rows, mean, against) {
+function* startOf(rows, mean, against) {
+  /** @type {Float64Array | null} */
   let farthest = null;
   let longest = 1e-12;
-  for (const row of rows) {
-    const difference = mean.map((value, i) => (row[i] ?? 0) - value);
+  for (const [index, row] of rows.entries()) {
+    const difference = new Float64Array(mean.length);
+    for (let i = 0; i < mean.length; i += 1) difference[i] = (row[i] ?? 0) - (mean[i] ?? 0);
     if (against) remove(difference, against);
     const length = dot(difference, difference);
     if (length > longest) [farthest, longest] = [difference, length];
+    if (index % STRIDE === 0) yield;
   }
   return farthest && straighten(farthest, against) ? farthest : null;
 }

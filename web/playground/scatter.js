@@ -4,16 +4,17 @@
  * arrows go from line to line. Knows vectors and places, not streams.
  */
 
+import { ChartColours } from "./chart-colours.js";
 import { h } from "./dom.js";
 import { inPieces } from "./pieces.js";
-import { planeOf, pointOf } from "./projection.js";
+import { layOut, pointOf } from "./projection.js";
 import { placeLabels } from "./scatter-labels.js";
 import { nearest } from "./similarity.js";
 import { onThemeChange } from "./theme-watch.js";
 import { createWaveCanvas } from "./wave-canvas.js";
 
 /** @import { Pointed } from "./pointed.js" */
-/** @import { Plane } from "./projection.js" */
+/** @import { Place, Plane } from "./projection.js" */
 /** @import { Vector } from "./similarity.js" */
 
 /** More would be a cloud, and take the page's time. */
@@ -23,10 +24,13 @@ const REACH = 24;
 /** So many have their line beside them, where there is room. */
 const LABELLED = 24;
 const NEIGHBOURS = 3;
+/** So many are drawn as one likes it; more, as fast as one can. */
+const CROWD = 200;
 
 export class Scatter {
   #canvas;
   #context;
+  #colours;
   #pointed;
   /** @type {Vector[]} */
   #vectors = [];
@@ -38,7 +42,9 @@ export class Scatter {
   #planned = 0;
   #planning = false;
   #all = false;
-  /** By line; null: it has no place. @type {({ x: number, y: number } | null)[]} */
+  /** By line, on the plane. @type {(Place | null)[]} */
+  #flat = [];
+  /** By line, in pixels of the device; null: it has no place. @type {({ x: number, y: number } | null)[]} */
   #points = [];
 
   /** @param {Pointed} pointed */
@@ -47,7 +53,8 @@ export class Scatter {
     const { element, canvas, context } = createWaveCanvas(() => this.draw(), "plane");
     this.#canvas = canvas;
     this.#context = context;
-    onThemeChange(() => this.draw());
+    this.#colours = new ChartColours(canvas);
+    onThemeChange(() => this.recolour());
     this.element = h(
       "div",
       {
@@ -75,7 +82,7 @@ export class Scatter {
     this.#all = false;
     this.#plane = null;
     this.#planned = 0;
-    this.#points = [];
+    this.#flat = [];
     this.element.dataset.points = "0";
     this.draw();
   }
@@ -88,6 +95,11 @@ export class Scatter {
     // The plane is made anew when there is twice as much to tell apart, and once more at the end.
     const due = known >= Math.max(3, this.#planned * 2) || (all && known > this.#planned);
     if (due && !this.#planning) void this.#plan(vectors, known);
+    if (!this.#plane || known === this.#flat.length) return;
+    for (let index = this.#flat.length; index < known; index += 1) {
+      const vector = vectors[index];
+      this.#flat.push(vector ? pointOf(this.#plane, vector) : null);
+    }
     this.draw();
   }
 
@@ -95,12 +107,21 @@ export class Scatter {
   async #plan(vectors, known) {
     this.#planning = true;
     this.#planned = known;
-    const rows = vectors.slice(0, known).filter((vector) => vector !== null);
     const wanted = () => vectors === this.#vectors;
-    const plane = await inPieces(planeOf(rows, this.#plane), wanted);
+    const made = await inPieces(layOut(vectors.slice(0, known), this.#plane), wanted);
     this.#planning = false;
-    if (wanted()) this.#plane = plane ?? this.#plane;
+    if (wanted() && made) {
+      this.#plane = made.plane;
+      this.#flat = made.flat;
+      this.draw();
+    }
     this.show(this.#vectors, this.#all); // what came meanwhile
+  }
+
+  /** The colours of the page, or of the stream, are others. */
+  recolour() {
+    this.#colours.forget();
+    this.draw();
   }
 
   draw() {
@@ -110,32 +131,43 @@ export class Scatter {
     context.clearRect(0, 0, width, height);
     this.#points = this.#place(width, height);
     this.element.dataset.points = String(this.#points.filter((point) => point).length);
-    const colours = this.#colours();
+    const colours = this.#colours.now;
     const scale = devicePixelRatio;
     this.#drawNeighbours(colours, scale);
-    const radius = this.#points.length > 200 ? 2 : this.#points.length > LABELLED ? 3 : 4;
-    context.fillStyle = colours.point;
-    for (const [index, point] of this.#points.entries()) {
-      if (!point) continue;
-      const marked = this.#pointed.has(index);
-      context.globalAlpha = marked || this.#points.length <= 200 ? 1 : 0.7;
-      context.fillStyle = marked ? colours.ink : colours.point;
-      context.beginPath();
-      context.arc(point.x, point.y, (radius + (marked ? 1.5 : 0)) * scale, 0, 2 * Math.PI);
-      context.fill();
+    const radius = this.#points.length > CROWD ? 2 : this.#points.length > LABELLED ? 3 : 4;
+    this.#drawPoints(colours, radius * scale);
+    this.#drawLabels(colours, scale, radius);
+  }
+
+  /** @param {{ high: string, ink: string }} colours @param {number} radius */
+  #drawPoints({ high, ink }, radius) {
+    const context = this.#context;
+    context.fillStyle = high;
+    context.globalAlpha = this.#points.length > CROWD ? 0.7 : 1;
+    if (this.#points.length > CROWD) {
+      for (const at of this.#points)
+        if (at) context.fillRect(at.x - radius, at.y - radius, 2 * radius, 2 * radius);
+    } else {
+      for (const at of this.#points) if (at) this.#dot(at, radius);
     }
     context.globalAlpha = 1;
-    this.#drawLabels(colours, scale, radius);
+    context.fillStyle = ink;
+    for (const index of this.#pointed.all) {
+      const at = this.#points[index];
+      if (at) this.#dot(at, radius + 1.5 * devicePixelRatio);
+    }
+  }
+
+  /** @param {{ x: number, y: number }} at @param {number} radius */
+  #dot({ x, y }, radius) {
+    this.#context.beginPath();
+    this.#context.arc(x, y, radius, 0, 2 * Math.PI);
+    this.#context.fill();
   }
 
   /** Where each line lies, in pixels of the device. @param {number} width @param {number} height */
   #place(width, height) {
-    const plane = this.#plane;
-    if (!plane) return [];
-    const places = this.#vectors
-      .slice(0, MAX_POINTS)
-      .map((vector) => (vector ? pointOf(plane, vector) : null));
-    const known = places.filter((place) => place !== null);
+    const known = this.#flat.filter((place) => place !== null);
     const span = (/** @type {0 | 1} */ axis) => {
       const values = known.map((place) => place[axis]);
       return { low: Math.min(...values), high: Math.max(...values) };
@@ -147,7 +179,7 @@ export class Scatter {
       (width - 2 * margin) / (horizontal.high - horizontal.low || 1),
       (height - 2 * margin) / (vertical.high - vertical.low || 1),
     );
-    return places.map(
+    return this.#flat.map(
       (place) =>
         place && {
           x: width / 2 + (place[0] - (horizontal.low + horizontal.high) / 2) * unit,
@@ -182,14 +214,15 @@ export class Scatter {
 
   /** @param {{ text: string, ink: string, halo: string }} colours @param {number} scale @param {number} radius */
   #drawLabels({ text, ink, halo }, scale, radius) {
-    const context = this.#context;
-    context.font = `${11 * scale}px ${getComputedStyle(this.#canvas).fontFamily}`;
-    context.textBaseline = "middle";
-    context.lineJoin = "round";
     const known = this.#points.filter((point) => point).length;
     const wanted = [...this.#points.entries()]
       .filter(([index]) => known <= LABELLED || this.#pointed.has(index))
       .sort(([a], [b]) => Number(this.#pointed.has(b)) - Number(this.#pointed.has(a)));
+    if (wanted.length === 0) return;
+    const context = this.#context;
+    context.font = `${11 * scale}px ${this.#colours.now.family}`;
+    context.textBaseline = "middle";
+    context.lineJoin = "round";
     const labels = placeLabels(
       wanted.map(([index, point]) => ({ text: this.#lines[index] ?? "", index, point })),
       {
@@ -208,16 +241,6 @@ export class Scatter {
       context.fillStyle = this.#pointed.has(index) ? ink : text;
       context.fillText(words, x, y);
     }
-  }
-
-  #colours() {
-    const style = getComputedStyle(this.#canvas);
-    return {
-      point: style.getPropertyValue("--heat-high"),
-      text: style.getPropertyValue("--chart-text"),
-      ink: style.getPropertyValue("--chart-ink"),
-      halo: style.getPropertyValue("--chart-halo"),
-    };
   }
 
   /** @param {PointerEvent} event */

@@ -103,7 +103,7 @@ class EmbedPanel {
       title: "This server does not embed yet",
       kind: "embedding",
       model: "all-minilm-l6-v2",
-      megabytes: 25,
+      megabytes: 91,
     });
     this.stops = new LastStops("running batches");
     this.tabs = new Tabs(
