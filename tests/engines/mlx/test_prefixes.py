@@ -81,13 +81,12 @@ def test_a_long_prompt_cancelled_while_it_is_read_goes_on_where_it_stopped(
     rig.step_until(lambda: rig.engine.stats().kv_bytes > 0)
     rig.click_stop(first)
     rig.step()
-    read = rig.engine.stats().cache_bytes // BYTES_PER_TOKEN
+    kept = rig.engine.stats().cache_bytes // BYTES_PER_TOKEN
 
-    again = rig.start(LONG, max_tokens=20)
-    rig.finish()
+    again = chat(rig, LONG, max_tokens=20)
 
-    assert 0 < read < rig.released[first].usage["prompt_tokens"]
-    assert cached(rig, again) == read
+    assert 0 < cached(rig, again) < rig.released[first].usage["prompt_tokens"]
+    assert cached(rig, again) <= kept < cached(rig, again) + 256
     assert rig.text(again) == expected
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 import mlx.core as mx
 from mlx_lm.models.cache import can_trim_prompt_cache, trim_prompt_cache
 
+from plait.engines.mlx.caches import states, whole_row
 from plait.engines.mlx.pace import StepPace
 from plait.engines.mlx.sampling import RowSampling, greedy
 
@@ -147,8 +148,9 @@ class Batch:
         if row.uid is None:
             return
         with mx.stream(self._generator.stream):
-            held = self._generator.remove([row.uid], return_prompt_caches=True)
-            row.caches, tokens = held[row.uid]
+            whole = whole_row(row.uid, self._parts)
+            held = self._generator.remove([row.uid], return_prompt_caches=whole is None)
+            row.caches, tokens = held[row.uid] if whole is None else whole
             row.cached = list(tokens)
         self._forget(row)
 
@@ -273,8 +275,12 @@ class Batch:
 
         The generator does this as part of its next step; private, as it offers no other way.
         """
-        for part in (self._generator._prompt_batch, self._generator._generation_batch):
+        for part in self._parts:
             mx.eval(states(part.prompt_cache))
+
+    @property
+    def _parts(self) -> tuple[Any, Any]:
+        return self._generator._prompt_batch, self._generator._generation_batch
 
     def _new_generator(self) -> Any:
         return _generate.BatchGenerator(
@@ -284,7 +290,3 @@ class Batch:
             completion_batch_size=self._slots,
             prefill_batch_size=self._reading_places,
         )
-
-
-def states(caches: Iterable[Any]) -> list[Any]:
-    return [cache.state for cache in caches if not cache.empty()]

@@ -8,14 +8,13 @@ first. Knows rows; knows no jobs and no generator.
 
 from __future__ import annotations
 
-import copy
 from collections.abc import Iterable
-from typing import Any
 
 import mlx.core as mx
-from mlx_lm.models.cache import KVCache, can_trim_prompt_cache, trim_prompt_cache
+from mlx_lm.models.cache import can_trim_prompt_cache
 
-from plait.engines.mlx.batch import Row, states
+from plait.engines.mlx.batch import Row
+from plait.engines.mlx.caches import first_tokens, states
 from plait.engines.mlx.prefixes import PrefixStore
 
 # A chat template's own first tokens are the same in every prompt and not worth a copy.
@@ -90,20 +89,3 @@ class KeptPrefixes:
     def _allow(self) -> None:
         room = max(0, self._budget_bytes - self._reserved_bytes)
         self._store.allow(min(self._most_bytes, room))
-
-
-def first_tokens(caches: list[Any], count: int) -> list[Any]:
-    """A copy, of `count` tokens' own size where the kind of cache allows. Not evaluated."""
-    return [_first_tokens(cache, count) for cache in caches]
-
-
-def _first_tokens(cache: Any, count: int) -> Any:
-    if type(cache) is not KVCache:
-        copied = copy.deepcopy(cache)
-        trim_prompt_cache([copied], cache.offset - count)
-        return copied
-    part = KVCache()
-    part.keys = mx.contiguous(cache.keys[..., :count, :])
-    part.values = mx.contiguous(cache.values[..., :count, :])
-    part.offset = count
-    return part
