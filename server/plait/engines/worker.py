@@ -48,7 +48,7 @@ ADAPTERS = {
     "kokoro-torch": "plait.engines.kokoro.torch_backend",
     "llamacpp": "plait.engines.llamacpp.engine",
     "mlx": "plait.engines.mlx.engine",
-    "onnx": "plait.engines.embed.engine",
+    "onnx": "plait.engines.embed.loading",
     "scripted": "plait.engines.scripted.engine",
     "whisper": "plait.engines.whisper.engine",
 }

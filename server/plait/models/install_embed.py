@@ -56,7 +56,8 @@ def _fetch_repository(source: HubModel, directory: Path, progress: Progress) -> 
     patterns = [(inner / SAFETENSORS).as_posix()] if found.drawable else list(_ONNX_FILES)
     wanted = (*_SETTINGS_FILES, *patterns)
     snapshot = hub.fetch_repository(source, progress, wanted, _STARTER)
-    weights = read_directory(snapshot).weights()
+    found = read_directory(snapshot)
+    weights = found.weights()
     for file in (*found.files, *weights.parent.glob(f"{weights.name}*")):
         link(file, directory / file.relative_to(snapshot))
 

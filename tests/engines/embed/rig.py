@@ -33,6 +33,8 @@ class ToyTokenizer:
     after: tuple[int, ...] = (END,)
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        if any("unreadable" in text for text in texts):
+            raise ValueError("no such text")
         return [[_id(word) for word in text.split()] for text in texts]
 
 

@@ -124,6 +124,17 @@ def test_a_vector_that_is_not_finite_is_that_texts_error_alone() -> None:
     assert rig.usage()["failed"] == 1
 
 
+def test_a_text_that_cannot_be_encoded_is_an_error_in_its_place() -> None:
+    rig = EmbedRig()
+
+    rig.open(1, "5", "unreadable", "6", "unreadable " * 1000, "7")
+    rig.run()
+
+    assert sorted(rig.rows()) == [0, 2, 4]
+    assert [answer["index"] for answer in rig.json()] == [1, 3]
+    assert {answer["error"]["code"] for answer in rig.json()} == {"generation_failed"}
+
+
 def test_a_batch_that_breaks_is_tried_text_by_text() -> None:
     rig = EmbedRig()
 
@@ -175,14 +186,14 @@ def test_jobs_take_turns_in_one_batch() -> None:
 
 def test_whatever_a_job_has_little_of_it_is_held() -> None:
     rig = EmbedRig()
-    rig.open(1, *["5 6 7"] * 20_000)
+    rig.open(1, *["5 6 7"] * 5000)
 
     held = [0]
     while not rig.engine.idle:
         rig.step()
         held.append(rig.engine.stats().kv_bytes)
 
-    assert len(rig.indexes()) == 20_000
+    assert len(rig.indexes()) == 5000
     assert max(held) <= rig.engine.prepare(Prepare(2, "embed", {}, "test")).reserve_bytes
     assert max(held) < 10_000
 

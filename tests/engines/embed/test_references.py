@@ -18,7 +18,8 @@ from tests.engines.embed.remake_references import DATA, FAMILIES, IDS
 from tests.engines.flags import Flags
 
 pytest.importorskip("onnxruntime")
-from plait.engines.embed.engine import EmbedEngine, load
+from plait.engines.embed.engine import EmbedEngine
+from plait.engines.embed.loading import load
 from plait.engines.embed.model import Interrupted, OnnxModel
 
 TEXTS: list[str] = json.loads((DATA / "texts.json").read_text(encoding="utf-8"))

@@ -8,6 +8,7 @@ truncated is read only as far as the model reads. Does NOT know jobs or batches.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -27,6 +28,8 @@ class Tokenizer:
         """Raises what the tokenizers library raises: Exception."""
         import tokenizers
 
+        # Its own threads would compute beside the model's, on cores that were not given to us.
+        os.environ["TOKENIZERS_PARALLELISM"] = "false"
         self._tokenizer: Any = tokenizers.Tokenizer.from_file(str(form / TOKENIZER_NAME))
         self._tokenizer.no_truncation()
         self._tokenizer.no_padding()

@@ -1,4 +1,4 @@
-"""The engine `onnx`: embeddings of any number of texts in micro-batches; `load` is for a worker.
+"""The engine `onnx`: embeddings of any number of texts in micro-batches.
 
 A step is one micro-batch (see `packing`), of texts of all running jobs. It is computed in a thread
 of its own, so a cancel of any job that is not in it is released at once; a cancel of one that is
@@ -12,7 +12,6 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from pathlib import Path
 
 import msgspec
 import numpy as np
@@ -28,39 +27,24 @@ from plait.engines.base import (
     Prepare,
     Prepared,
     Released,
-    Report,
     Stats,
 )
 from plait.engines.computing import CallThread, ComputingThread
-from plait.engines.embed.encoding import TextEncoder, Tokenizer
-from plait.engines.embed.job import EmbedJob
-from plait.engines.embed.model import EmbeddingModel, Floats, Interrupted, OnnxModel
-from plait.engines.embed.output import FLOAT_BYTES
+from plait.engines.embed.encoding import TextEncoder
+from plait.engines.embed.job import EmbedJob, job_bytes, no_vector, read_params, texts_ahead
+from plait.engines.embed.model import EmbeddingModel, Floats, Interrupted
 from plait.engines.embed.packing import Batch, Pace, Packer
 from plait.engines.embed.pooling import normalized
-from plait.errors import (
-    GenerationFailed,
-    InvalidRequest,
-    ModelLoadFailed,
-    UnsupportedMethod,
-)
-from plait.models.embedding.settings import EmbeddingSettings, read_settings
-from plait.models.errors import StoreError
+from plait.errors import InvalidRequest, UnsupportedMethod
 from plait.wire.messages import Format
-from plait.wire.params import EmbedParams
 
 # How long a step waits for a batch at most, if no command comes.
 SLICE_SECONDS = 0.05
 ENCODE_SECONDS = 0.005
 # Steps go on while a batch hangs, so nobody else would notice.
 STALLED_SECONDS = 60.0
-# Of a job: rows and tokens of the texts that are under way. Few enough that a burst of rows, when
-# a late one comes at last, is well below what a stream may have unsent.
-AHEAD_BYTES = 128 * 1024
-AHEAD_TEXTS = (16, 128)
 # Paused streams keep their memory and yield their slot, so there is room for more than the slots.
 JOBS_PER_SLOT = 8
-WARM_UP = ("A few words, to begin with.", "Some more of them follow, so that it is a batch.")
 
 
 class EmbedEngine:
@@ -82,6 +66,8 @@ class EmbedEngine:
         self._model = model
         self._encoder = encoder
         self._settings = encoder.settings
+        self._ahead = texts_ahead(self._settings)
+        self._job_bytes = job_bytes(self._settings)
         self._pace = pace or Pace()
         self._thread = ComputingThread[Floats]("batches") if thread is None else thread
         self._clock = clock
@@ -107,17 +93,6 @@ class EmbedEngine:
             format=Format("f32", dims=settings.dims),
             cores=spec.threads,
         )
-
-    @property
-    def _ahead(self) -> int:
-        least, most = AHEAD_TEXTS
-        fitting = AHEAD_BYTES // (self._settings.dims * FLOAT_BYTES)
-        return min(max(fitting, least), most)
-
-    @property
-    def _job_bytes(self) -> int:
-        settings = self._settings
-        return self._ahead * (settings.dims * FLOAT_BYTES + 8 * settings.max_tokens)
 
     # --- a job's life --------------------------------------------------------------------------
 
@@ -253,7 +228,7 @@ class EmbedEngine:
                 # Computed after its cancel: the loop counts it as wasted, and sends nothing.
                 self._events.append(Item(job.id, b"", 1, aux=text.index))
             elif not is_finite:
-                job.answer(text, _no_vector(text.index, "gave no finite vector for it"))
+                job.answer(text, no_vector(text.index, "gave no finite vector for it"))
             elif job.params.normalize or self._settings.normalize:
                 job.answer(text, normalized(vector))
             else:
@@ -265,7 +240,7 @@ class EmbedEngine:
         sys.stderr.write(f"embed: a batch of {len(batch.entries)} broke: {type(error).__name__}\n")
         if len(batch.entries) == 1:
             ((job, text),) = batch.entries
-            job.answer(text, _no_vector(text.index, "could not compute it"))
+            job.answer(text, no_vector(text.index, "could not compute it"))
             return
         for _, text in batch.entries:
             text.alone = True
@@ -320,63 +295,3 @@ class EmbedEngine:
 
 def _has_work(job: EmbedJob) -> bool:
     return bool(job.waiting) or job.can_encode or job.can_answer or job.ended or job.starves
-
-
-def read_params(command: Prepare) -> EmbedParams:
-    """Raises InvalidRequest; the gateway has checked all of it, so this is for other drivers."""
-    try:
-        return msgspec.convert(command.params, EmbedParams)
-    except msgspec.ValidationError as error:
-        raise InvalidRequest(f"{error}. Correct it and send it again.") from None
-
-
-def _no_vector(index: int, why: str) -> GenerationFailed:
-    return GenerationFailed(
-        f"Text {index} has no vector: the model {why}. Change the text or choose another model.",
-        data={"index": index},
-    )
-
-
-def load(spec: LoadSpec, flags: CancelFlags, report: Report) -> EmbedEngine:
-    """Raises ModelLoadFailed. `spec.weights`: the directory that `models.embedding.convert` made.
-    A batch is embedded at once: the first one plans memory, and the second tells the pace."""
-    form = Path(spec.weights)
-    report("libraries", None)
-    import onnxruntime  # noqa: F401 - slow, so it happens under this phase
-
-    report("weights", 20)
-    settings = _settings_in(form)
-    try:
-        encoder = TextEncoder(Tokenizer(form, settings), settings)
-        model = OnnxModel(form, settings, spec.threads)
-        report("warm-up", 70)
-        engine = EmbedEngine(spec, flags, model, encoder, pace=_warm_up(model, encoder))
-    except Exception as error:  # neither library has a class for its errors
-        raise ModelLoadFailed(
-            f"The embedding model '{spec.model}' could not be loaded: its graph or its tokenizer is"
-            " incomplete, damaged or of another kind; verify the model or install it again."
-        ) from error
-    report("warm-up", 100)
-    return engine
-
-
-def _settings_in(form: Path) -> EmbeddingSettings:
-    try:
-        return read_settings(form)
-    except StoreError as error:
-        raise ModelLoadFailed(
-            "The embedding model's settings cannot be read; verify it or install it again."
-        ) from error
-
-
-def _warm_up(model: OnnxModel, encoder: TextEncoder) -> Pace:
-    """Raises ValueError where the vectors are not what the settings say."""
-    texts = [encoded.ids for encoded in encoder.encode_short(WARM_UP * 4)]
-    vectors = model.embed(texts)
-    if vectors.shape != (len(texts), encoder.settings.dims):
-        raise ValueError(f"the vectors have the shape {vectors.shape}")
-    pace = Pace()
-    begin = time.monotonic()
-    model.embed(texts)
-    pace.took(len(texts) * max(map(len, texts)), time.monotonic() - begin)
-    return pace

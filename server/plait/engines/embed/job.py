@@ -13,15 +13,35 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from plait.engines.base import Consumed, Event, Starved, Usage
+import msgspec
+
+from plait.engines.base import Consumed, Event, Prepare, Starved, Usage
 from plait.engines.embed.encoding import PIECE_CHARACTERS, Encoded, LongText, TextEncoder
-from plait.engines.embed.output import Answer, items
-from plait.errors import InputTooLong, PlaitError
+from plait.engines.embed.output import FLOAT_BYTES, Answer, items
+from plait.errors import GenerationFailed, InputTooLong, InvalidRequest, PlaitError
+from plait.models.embedding.settings import EmbeddingSettings
 from plait.wire.params import EmbedParams
 
 # Texts differ by less than this in one bucket; a batch of one bucket wastes little.
 BUCKET_TOKENS = 8
 TEXT_CREDIT_BYTES = 16  # what a text counts for beside its characters
+# Rows of the texts that are under way. So few that a burst of them, when a late one comes at last,
+# is well below what a stream may have unsent.
+AHEAD_BYTES = 128 * 1024
+AHEAD_TEXTS = (16, 128)
+TOKEN_BYTES = 8
+
+
+def texts_ahead(settings: EmbeddingSettings) -> int:
+    """How many texts of a job may be under way at a time."""
+    least, most = AHEAD_TEXTS
+    return min(max(AHEAD_BYTES // (settings.dims * FLOAT_BYTES), least), most)
+
+
+def job_bytes(settings: EmbeddingSettings) -> int:
+    """Most that a job holds: rows and tokens."""
+    each = settings.dims * FLOAT_BYTES + TOKEN_BYTES * settings.max_tokens
+    return texts_ahead(settings) * each
 
 
 @dataclass(slots=True, eq=False)
@@ -88,20 +108,38 @@ class EmbedJob:
             if characters > PIECE_CHARACTERS:
                 break
             batch.append(self._texts.popleft())
-        for text, encoded in zip(batch, self.encoder.encode_short(batch), strict=True):
-            self._add(text, encoded)
+        try:
+            encoded = self.encoder.encode_short(batch)
+        except Exception:  # noqa: BLE001 - the library raises anything; one text is at fault
+            for text in batch:
+                self._encode_alone(text)
+            return
+        for text, found in zip(batch, encoded, strict=True):
+            self._add(text, found)
+
+    def _encode_alone(self, text: str) -> None:
+        try:
+            (found,) = self.encoder.encode_short([text])
+        except Exception:  # noqa: BLE001 - without its message, which may quote the text
+            self._fail(text, no_vector(self._encoded, "cannot read it"))
+        else:
+            self._add(text, found)
 
     def _encode_piece(self) -> None:
         if self._long is None:
             self._long = self.encoder.begin(self._texts[0])
-        encoded = self._long.advance(to_the_end=not self.params.truncate)
+        try:
+            encoded = self._long.advance(to_the_end=not self.params.truncate)
+        except Exception:  # noqa: BLE001 - as above
+            self._long = None
+            self._fail(self._texts.popleft(), no_vector(self._encoded, "cannot read it"))
+            return
         if encoded is not None:
             self._long = None
             self._add(self._texts.popleft(), encoded)
 
     def _add(self, text: str, encoded: Encoded) -> None:
-        index, self._encoded = self._encoded, self._encoded + 1
-        credit_bytes = len(text.encode(errors="surrogatepass")) + TEXT_CREDIT_BYTES
+        index = self._encoded
         if encoded.truncated and not self.params.truncate:
             limit = self.encoder.settings.max_tokens
             error = InputTooLong(
@@ -109,9 +147,14 @@ class EmbedJob:
                 " or send truncate: true.",
                 data={"index": index, "tokens": encoded.tokens, "limit": limit},
             )
-            self._answers[index] = Answer(index, error, 0, False, credit_bytes)
+            self._fail(text, error)
             return
-        self.put(Text(index, encoded.ids, encoded.truncated, credit_bytes))
+        self._encoded += 1
+        self.put(Text(index, encoded.ids, encoded.truncated, credit_of(text)))
+
+    def _fail(self, text: str, error: PlaitError) -> None:
+        index, self._encoded = self._encoded, self._encoded + 1
+        self._answers[index] = Answer(index, error, 0, False, credit_of(text))
 
     # --- batches -------------------------------------------------------------------------------
 
@@ -185,7 +228,7 @@ class EmbedJob:
     def held_bytes(self) -> int:
         """Rows and tokens, roughly."""
         rows = sum(getattr(answer.outcome, "nbytes", 0) for answer in self._answers.values())
-        return rows + sum(8 * len(text.ids) for text in self.waiting.values())
+        return rows + sum(TOKEN_BYTES * len(text.ids) for text in self.waiting.values())
 
     def starve(self) -> Starved:
         self._starved = True
@@ -209,3 +252,23 @@ class EmbedJob:
         for name, counts in (("truncated", answer.truncated), ("failed", answer.failed)):
             if counts:
                 self.usage[name] = self.usage.get(name, 0) + 1
+
+
+def credit_of(text: str) -> int:
+    """What a text counts for in the upload window (PROTOCOL.md §5), in bytes."""
+    return len(text.encode(errors="surrogatepass")) + TEXT_CREDIT_BYTES
+
+
+def no_vector(index: int, why: str) -> GenerationFailed:
+    return GenerationFailed(
+        f"Text {index} has no vector: the model {why}. Change the text or choose another model.",
+        data={"index": index},
+    )
+
+
+def read_params(command: Prepare) -> EmbedParams:
+    """Raises InvalidRequest; the gateway has checked all of it, so this is for other drivers."""
+    try:
+        return msgspec.convert(command.params, EmbedParams)
+    except msgspec.ValidationError as error:
+        raise InvalidRequest(f"{error}. Correct it and send it again.") from None
