@@ -66,18 +66,11 @@ class Hosting:
         policy: HostPolicy,
     ) -> None:
         self._preload = [spec.model for spec in specs if spec.model in preload]
+        self._config = config
+        self._metrics = metrics
         self._policy = policy
         self._killed_for_memory = _Killings(policy.oom_kills)
-        limits = Limits(
-            load_seconds=config.load_timeout_seconds,
-            load_stalled_seconds=config.load_timeout_seconds,
-        )
-        app_limits = {
-            name: app.memory_budget_bytes
-            for name, app in config.apps.items()
-            if app.memory_budget_bytes
-        }
-        self.ledger = Ledger(config.memory_budget_bytes, app_limits)
+        self.ledger = Ledger(config.memory_budget_bytes, app_limits_of(config))
         self.machine = Machine(
             self.ledger,
             metrics,
@@ -86,24 +79,35 @@ class Hosting:
         self.engines: dict[str, EngineProcess] = {}
         cpus = sorted({cpu for spec in specs for cpu in spec.cpus}) or core_ids()
         self.cores = Cores(cpus, self.engines, metrics)
-        scheduling = SchedulerPolicy(config.max_queued, config.queue_timeout_seconds)
         offers: dict[str, dict[str, Offer]] = {}
         for spec in specs:
-            scheduler = Scheduler(
-                spec.model, metrics, scheduling, method=spec.method, ledger=self.ledger
-            )
-            scheduler.activity.listener = self.cores
-            resident = self.machine.add(spec, scheduler)
-            engine = EngineProcess(
-                spec,
-                resident,
-                limits=limits,
-                loaded=False,
-                killed_for_memory=self._killed_for_memory.look,
-            )
-            resident.engine = scheduler.engine = self.engines[spec.model] = engine
-            offers.setdefault(spec.method, {})[spec.model] = offer_of(config, spec, scheduler)
+            offers.setdefault(spec.method, {})[spec.model] = self._host(spec)
         self.models = Models(offers)
+
+    def _host(self, spec: LoadSpec) -> Offer:
+        """One model: its scheduler, its place in memory, its engine, which has no worker yet."""
+        config = self._config
+        scheduler = Scheduler(
+            spec.model,
+            self._metrics,
+            SchedulerPolicy(config.max_queued, config.queue_timeout_seconds),
+            method=spec.method,
+            ledger=self.ledger,
+        )
+        scheduler.activity.listener = self.cores
+        resident = self.machine.add(spec, scheduler)
+        engine = EngineProcess(
+            spec,
+            resident,
+            limits=Limits(
+                load_seconds=config.load_timeout_seconds,
+                load_stalled_seconds=config.load_timeout_seconds,
+            ),
+            loaded=False,
+            killed_for_memory=self._killed_for_memory.look,
+        )
+        resident.engine = scheduler.engine = self.engines[spec.model] = engine
+        return offer_of(config, spec, scheduler)
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
@@ -212,6 +216,15 @@ def _status_of(resident: Resident, state: str) -> dict[str, Any]:
         "prefix_cache_bytes": stats.cache_bytes,
         "loads": resident.loads,
         "evictions": resident.evictions,
+    }
+
+
+def app_limits_of(config: Config) -> dict[str, int]:
+    """The memory of each app that has a budget of its own."""
+    return {
+        name: app.memory_budget_bytes
+        for name, app in config.apps.items()
+        if app.memory_budget_bytes
     }
 
 

@@ -70,6 +70,9 @@ class Host:
     def model(self, name: str) -> dict[str, Any]:
         return next(m for m in self.gateway.status()["models"] if m["name"] == name)
 
+    def metric(self, name: str, **labels: str) -> float | None:
+        return self.gateway.metrics.registry.get_sample_value(name, labels)
+
     async def until(self, condition: Callable[[], bool]) -> None:
         """Of what only its status tells."""
         async with asyncio.timeout(WAIT_SECONDS):

@@ -48,6 +48,9 @@ async def test_an_idle_model_gives_its_process_and_memory_to_the_one_asked_for(h
         assert (host.model("a")["state"], host.model("a")["evictions"]) == ("unloaded", 1)
         assert host.gateway.readiness() == {"a": "unloaded", "b": "ready"}
         assert host.gateway.status()["memory"]["used_bytes"] == 600 * MB
+        assert host.metric("plait_model_evictions_total", model="a") == 1
+        assert host.metric("plait_model_bytes", model="a") == 0
+        assert host.metric("plait_model_loads_total", model="b") == 1
 
 
 async def test_the_waiting_stream_sees_how_far_the_load_is(home: Path) -> None:

@@ -306,6 +306,21 @@ async def test_a_stream_that_waited_for_memory_too_long_is_told_so_and_not_of_sl
     assert waiting.error.data == {"model": "x", "required_bytes": 200, "available_bytes": 110}
 
 
+@virtually
+async def test_models_without_room_for_their_streams_do_not_lock_each_other_out() -> None:
+    world = World(1000, {"x": 500, "y": 490})
+    first, second = (world.open(name, buffer_bytes=0) for name in ("x", "y"))
+    await seconds(1)
+    assert second.code == "resource_not_available"
+    await seconds(1)
+    assert first.started
+    assert world.in_memory() == {"x"}
+    third = world.open("y", buffer_bytes=0)  # by now it is known what a stream takes
+    world.finish("x", first)
+    await seconds(2)
+    assert third.started
+
+
 @pytest.mark.parametrize("seed", range(100))
 def test_in_any_interleaving_no_stream_is_caught_by_an_eviction(seed: int) -> None:
     """B11: streams on one model while others ask for another, and only one of them fits."""
