@@ -66,6 +66,21 @@ def test_embed_compares_the_wire_with_the_engine_alone_and_cancels(
     assert "wasted texts, max" in capsys.readouterr().out
 
 
+def test_fairness_compares_short_chats_alone_and_beside_a_flood(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "fairness.json"
+    small = ["--slots=2", "--flood=1", "--words=20", "--rounds=2", "--chats=3"]
+
+    assert main(["bench", "fairness", "--engine=scripted", f"--json={file}", *small]) == 0
+
+    record = json.loads(file.read_text())
+    assert [len(pair["alone_ms"]) for pair in record["pairs"]] == [3, 3]
+    assert [len(pair["beside_ms"]) for pair in record["pairs"]] == [3, 3]
+    assert record["flood_tokens_per_second"] > 0
+    assert "first token p95, ms" in capsys.readouterr().out
+
+
 def test_a_server_that_is_not_there_is_one_line_and_exit_code_1(
     capsys: pytest.CaptureFixture[str],
 ) -> None:

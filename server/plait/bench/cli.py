@@ -1,6 +1,6 @@
 """`plait bench` and its `cancel` and `chat`: arguments and what they run.
 
-`speak`, `transcribe` and `embed` are in `speak_cli`, `transcribe_cli` and `embed_cli`.
+`speak`, `transcribe`, `embed` and `fairness` are in modules of their own (`speak_cli` and so on).
 
 Does NOT know how figures are shown (see `output`) nor judged (see `report`).
 """
@@ -14,7 +14,15 @@ from collections.abc import AsyncIterator, Sequence
 from dataclasses import asdict
 from functools import partial
 
-from plait.bench import cancelling, chatting, embed_cli, report, speak_cli, transcribe_cli
+from plait.bench import (
+    cancelling,
+    chatting,
+    embed_cli,
+    fairness_cli,
+    report,
+    speak_cli,
+    transcribe_cli,
+)
 from plait.bench.output import (
     EXIT_USAGE,
     Findings,
@@ -67,6 +75,7 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     speak_cli.add_arguments(kinds)
     transcribe_cli.add_arguments(kinds)
     embed_cli.add_arguments(kinds)
+    fairness_cli.add_arguments(kinds)
 
 
 def _help(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:
