@@ -13,9 +13,9 @@ from plait.engines.chat.text import AnswerText, Detokenizer, StopMatcher, Vocabu
 EOS, LETTER_A = 0, 1
 
 
-def vocabulary(*pieces: bytes, **options: bool) -> Vocabulary:
+def vocabulary(*pieces: bytes, skips_first_space: bool = False) -> Vocabulary:
     """Token 0 ends the turn; the others are the given pieces."""
-    return Vocabulary([b"", *pieces], frozenset({EOS}), **options)
+    return Vocabulary([b"", *pieces], frozenset({EOS}), skips_first_space)
 
 
 def spelled(text: str) -> tuple[Vocabulary, list[int]]:

@@ -83,7 +83,7 @@ def test_a_tool_that_must_be_called_is_called(rig: Rig) -> None:
 
 
 def test_one_call_is_enough_where_calls_are_not_parallel(rig: Rig) -> None:
-    asked = {"tool_choice": "required", "parallel_tool_calls": False}
+    asked: dict[str, Any] = {"tool_choice": "required", "parallel_tool_calls": False}
     job = rig.start(QUESTION, tools=[WEATHER], **asked)
     rig.finish(job)
 
