@@ -127,7 +127,7 @@ class Machine:
         for name in result.load:
             self.residents[name].load()
         if result.stuck is not None:
-            self.residents[result.stuck].scheduler.refuse_first()
+            self.residents[result.stuck].scheduler.tenancy.refuse_first()
         self._hold(result.holds)
         self._fit_prefixes()
         self._arm_timeout()

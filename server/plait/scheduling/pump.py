@@ -62,12 +62,11 @@ class Pump:
         self._timer: asyncio.TimerHandle | None = None
         self._hold_seconds = 0.0  # moving average of how long a slot is held, for eta
 
-    @property
-    def blocked(self) -> Ticket | None:
-        """The first in line, where it waits for the machine's memory."""
-        if not self.needs_bytes or self._blocked_job is None:
-            return None
-        return self._line.queued.get(self._blocked_job)
+    def refuse_blocked(self) -> None:
+        """The first in line waits for memory of the machine that will not come."""
+        if self.needs_bytes and self._blocked_job in self._line.queued:
+            ticket = self._line.queued[self._blocked_job]
+            self._turn.refuse(ticket, self._leases.lack_of(ticket))
 
     def touch(self) -> None:
         """Something changed: decide again at the end of this tick."""

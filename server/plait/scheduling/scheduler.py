@@ -178,11 +178,6 @@ class Scheduler:
                 self._forget(ticket)
                 ticket.listener.on_refused(error)
 
-    def refuse_first(self) -> None:
-        """The first in line waits for memory that will not come."""
-        if (ticket := self._pump.blocked) is not None:
-            self.refuse(ticket, self._leases.lack_of(ticket))
-
     def leave(self) -> None:
         """Its worker is about to be unloaded, or gone for good."""
         self._load.unloaded()

@@ -84,6 +84,10 @@ class Tenancy:
         if self._pump.short:
             self._pump.touch()
 
+    def refuse_first(self) -> None:
+        """The first in line waits for memory that will not come."""
+        self._pump.refuse_blocked()
+
     def halt(self, halted: bool) -> None:
         """Whether the machine is short: then nothing that takes memory is granted."""
         self._leases.halted = halted
