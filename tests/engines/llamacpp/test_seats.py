@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from plait.engines.llamacpp.seats import Seat, Seats
 
@@ -151,6 +151,7 @@ STEPS = st.one_of(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, max_size=40))
 def test_no_scope_sees_anothers_cells_and_what_is_kept_stays_within_its_cap(
     steps: list[tuple[str, str | int, list[int] | int]],

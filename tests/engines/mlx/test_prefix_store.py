@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import pytest
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from plait.engines.mlx.prefixes import PrefixStore
 
@@ -105,6 +105,7 @@ STEPS = st.one_of(
 )
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(STEPS, max_size=40))
 def test_it_finds_the_longest_beginning_forgets_the_oldest_and_never_exceeds_its_bytes(
     steps: list[tuple[str, str, list[int], int]],
@@ -122,6 +123,7 @@ def test_it_finds_the_longest_beginning_forgets_the_oldest_and_never_exceeds_its
         pair.check()
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.sampled_from(SCOPES), SEQUENCES), max_size=20))
 def test_when_nothing_may_be_kept_nothing_of_it_stays_behind(
     kept: list[tuple[str, list[int]]],

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from itertools import combinations
 
-from hypothesis import given, strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 from plait.engines.mlx.reservations import Reservations
 
 SLOTS = 3
 
 
+@settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(st.tuples(st.integers(1, 10), st.integers(0, 5)), max_size=12))
 def test_any_rows_that_can_be_together_have_reserved_what_padding_makes_of_them(
     steps: list[tuple[int, int]],

@@ -58,9 +58,12 @@ class KeptPrefixes:
         found = self._store.find(scope, row.prompt[:-1])
         if found is None or found.shared < LEAST_TOKENS:
             return 0
-        row.cached = row.prompt[: found.shared]
-        row.caches = first_tokens(found.kept.caches, found.shared)
-        mx.async_eval(states(row.caches))  # type: ignore[no-untyped-call]
+        copied = first_tokens(found.kept.caches, found.shared)
+        try:
+            mx.async_eval(states(copied))  # type: ignore[no-untyped-call]
+        except (RuntimeError, MemoryError):
+            return 0  # no room for a copy: it is computed as if nothing were kept
+        row.cached, row.caches = row.prompt[: found.shared], copied
         return found.shared
 
     def expect(self, rows: Iterable[Row]) -> None:
