@@ -1,8 +1,8 @@
 """An ONNX graph drawn operator by operator, with its weights in a file beside it.
 
 The operators are onnxruntime's own fused ones (domain com.microsoft), since it is what runs them:
-a drawn graph computes a third to a half faster than an exporter's, which its optimiser does not
-recognise. Weights are written as they come, so none is held twice. Does NOT know any model.
+a drawn graph takes a tenth to a fifth less CPU time than an exporter's, which its optimiser does
+not recognise, and divides its work better among threads. Weights are written as they come, so none is held twice. Does NOT know any model.
 """
 
 from __future__ import annotations
