@@ -2,7 +2,8 @@
 
 The operators are onnxruntime's own fused ones (domain com.microsoft), since it is what runs them:
 a drawn graph takes a tenth to a fifth less CPU time than an exporter's, which its optimiser does
-not recognise, and divides its work better among threads. Weights are written as they come, so none is held twice. Does NOT know any model.
+not recognise, and divides its work better among threads. Weights are written as they come, so none
+is held twice. Does NOT know any model.
 """
 
 from __future__ import annotations
