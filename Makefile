@@ -73,6 +73,7 @@ model: setup-dev
 	$(BIN)/plait models pull --engine whisper whisper-tiny.en
 	$(BIN)/plait models pull --engine whisper whisper-base
 	$(BIN)/plait models pull --engine onnx all-minilm-l6-v2
+	$(BIN)/plait models pull --engine onnx all-minilm-l6-v2-int8
 
 # --- checking --------------------------------------------------------------------------------
 
