@@ -103,6 +103,59 @@ def take_listening(
     return open_segment
 
 
+EMBEDDING: list[tuple[str, Theme, ViewportSize]] = [
+    ("embed", "light", WIDE),
+    ("embed-dark", "dark", WIDE),
+    ("embed-phone", "light", PHONE),
+]
+
+
+def take_embedding(
+    browser: Browser, server: LiveServer, name: str, theme: Theme, size: ViewportSize
+) -> bool:
+    """A few lines, one of them looked at."""
+    server.wait_idle(30)
+    context = browser.new_context(viewport=size, color_scheme=theme)
+    playground = Playground(context.new_page(), server.url).open()
+    playground.show_panel("Embed")
+    playground.test_id("embed-sample").click()
+    batch = playground.batch
+    expect(batch.root).to_have_attribute("data-state", "completed", timeout=60_000)
+    lines = batch.lines.count()
+    expect(batch.scatter).to_have_attribute("data-points", str(lines))
+    batch.scatter.focus()
+    for _ in range(3):
+        playground.page.keyboard.press("ArrowRight")
+    playground.page.screenshot(path=IMAGES / f"{name}.png")
+    context.close()
+    return True
+
+
+MONITOR: list[tuple[str, Theme, ViewportSize]] = [
+    ("monitor", "light", WIDE),
+    ("monitor-dark", "dark", WIDE),
+]
+
+
+def take_monitor(
+    browser: Browser, server: LiveServer, name: str, theme: Theme, size: ViewportSize
+) -> bool:
+    """While answers and a batch run, after half a minute of them."""
+    server.wait_idle(30)
+    context = browser.new_context(viewport=size, color_scheme=theme)
+    playground = Playground(context.new_page(), server.url).open()
+    for copies in (1, 3):
+        playground.ask(PROMPT, copies=copies)
+        playground.page.wait_for_timeout(12_000)
+    playground.show_panel("Embed")
+    playground.test_id("embed-many").click()
+    playground.show_panel("Monitor")
+    playground.page.wait_for_timeout(2_000)
+    playground.page.screenshot(path=IMAGES / f"{name}.png")
+    context.close()
+    return True
+
+
 def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with sync_playwright() as playwright:
@@ -118,8 +171,10 @@ def take_all(browser: Browser, reader: Browser, names: list[str]) -> None:
         (take, browser, PICTURES),
         (take_speaking, browser, SPEAKING),
         (take_listening, reader, LISTENING),
+        (take_embedding, browser, EMBEDDING),
+        (take_monitor, browser, MONITOR),
     )
-    with live_server("llamacpp", speech="kokoro-onnx", transcribe="whisper") as server:
+    with live_server("llamacpp", "kokoro-onnx", "whisper", "onnx") as server:
         for takes, shown, pictures in albums:
             for name, theme, size in pictures:
                 if not names or name in names:

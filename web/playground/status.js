@@ -15,6 +15,8 @@ const CONNECTION_TEXT = {
 const HOLDING = new Set(["streaming", "finishing", "stopping"]);
 /** More squares than this say less than the number does. */
 const MAX_SQUARES = 32;
+/** Nor has a phone room for more than these: there it is the number. */
+const MAX_NARROW_SQUARES = 9;
 
 export class StatusBar {
   #store;
@@ -115,6 +117,7 @@ export class StatusBar {
       square.classList.toggle("mine", index < used && stream != null);
       if (stream) square.style.setProperty("--hue", String(streamHue(stream.id)));
     }
+    this.slots.dataset.many = String(total > MAX_NARROW_SQUARES);
     this.slots.dataset.used = String(used);
     this.slots.dataset.total = String(total);
     setText(this.slotNumber, total > 0 ? `${used}/${total}` : "–");
