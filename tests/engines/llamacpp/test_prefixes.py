@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import Any
 
 import pytest
 
@@ -38,7 +39,7 @@ def rig(loaded: Rig) -> Iterator[Rig]:
     assert (loaded.engine.stats().slots_used, loaded.engine.stats().kv_bytes) == (0, 0)
 
 
-def chat(rig: Rig, text: str, **params: int | str) -> int:
+def chat(rig: Rig, text: str, **params: Any) -> int:
     job = rig.start(text, **params)
     rig.finish(job)
     return job
