@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from plait.engines.base import Failed, Finished, Item, LoadSpec, Prepare, Released
-from plait.engines.llamacpp.engine import LlamaCpp, load
+from plait.engines.llamacpp.chat import LlamaCpp
+from plait.engines.llamacpp.engine import load
 from tests.engines.flags import Flags as Flags
 
 WAIT_SECONDS = 60  # generous: two shared cores

@@ -15,7 +15,7 @@ pytest.importorskip("xllamacpp")
 
 from plait.engines.base import EngineInfo, Event, Failed, Feed, Finished, Item, Prepare, Released
 from plait.engines.chat.prompt import ChatTokenizer
-from plait.engines.llamacpp.engine import LlamaCpp
+from plait.engines.llamacpp.chat import LlamaCpp
 from plait.errors import InvalidRequest
 from tests.engines.chat.tiny import content_of, tiny_tokenizer, write_tokenizer
 from tests.engines.llamacpp.rig import Flags

@@ -73,7 +73,7 @@ def test_a_cancel_before_its_turn_releases_at_once(rig: Rig) -> None:
 
 
 def test_two_long_prompts_do_not_take_turns_at_each_others_cost(rig: Rig) -> None:
-    first = rig.start(LONG, scope="one", max_tokens=2)
+    first = rig.start(LONG, scope="one", max_tokens=100)
     second = rig.start(LONG + LONG, scope="two", max_tokens=2)
 
     rig.step_to(first, 1)

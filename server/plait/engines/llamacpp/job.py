@@ -12,7 +12,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from plait.engines.base import Usage
+import msgspec
+
+from plait.engines.base import EngineInfo, Prepare, Usage
+from plait.engines.chat.constraint import cannot_force
+from plait.engines.chat.prompt import ChatTokenizer, fit_answer
 from plait.engines.chat.text import AnswerText, Delta
 from plait.engines.llamacpp.ahead import Ahead
 from plait.engines.llamacpp.request import Request
@@ -146,6 +150,29 @@ class Job:
         if asked is False:
             return None
         return tokens.describe(entry, 0 if asked is True else asked)
+
+
+def make_job(
+    command: Prepare, tokenizer: ChatTokenizer, info: EngineInfo, *, grammars: bool
+) -> Job:
+    """Template, tokenize, bound the answer and its form.
+
+    Raises `TemplateError`, `ContextOverflow`; `InvalidRequest` for a form that cannot be forced.
+    """
+    params = msgspec.convert(command.params, ChatParams)
+    prompt = tokenizer.encode_chat(params, context_tokens=info.context_tokens)
+    max_tokens = fit_answer(
+        len(prompt),
+        params.max_tokens,
+        max_tokens=info.max_tokens,
+        context_tokens=info.context_tokens,
+    )
+    grammar = tokenizer.grammar(params)
+    if grammar is not None and not grammars:
+        raise cannot_force(grammar.param)
+    answer = tokenizer.answer(params, max_tokens, grammar)
+    text = None if grammar is None else grammar.text
+    return Job(command.job, command.scope, params, prompt, answer, max_tokens, text)
 
 
 class TokenNames:

@@ -1,12 +1,13 @@
 """Opens a GGUF model in llama.cpp's in-process server, with a prefill chunk that fits a step.
 
 The server insists on a listener; it gets a socket in a private directory, unlinked before anybody
-could find it, and a random key. Caches that could outlive a job or cross connections are off, and
-so is its log, which holds prompts. Knows nothing of jobs.
+could find it, and a random key. Its caches outside the slots are off (what a slot holds is reused
+as `seats` says, and by nobody else), and so is its log, which holds prompts. Knows nothing of jobs.
 """
 
 from __future__ import annotations
 
+import re
 import secrets
 import tempfile
 import time
@@ -28,6 +29,8 @@ MAX_CHUNK_TOKENS = 512
 CPU_CHUNK_TOKENS = 4
 MIN_CONTEXT_TOKENS = 64
 CONTEXT_STEP_TOKENS = 256  # llama.cpp's own granularity for the context of a slot
+
+_PROCESSING = re.compile(r"^llamacpp:requests_processing (\d+)", re.MULTILINE)
 
 
 def read_facts(weights: str) -> ModelFacts:
@@ -87,6 +90,12 @@ def fitting_chunk(tokens: int, seconds: float, *, least: int, most: int) -> int:
     """How many tokens take `STEP_TARGET_SECONDS`, when `tokens` took `seconds`."""
     fitting = int(tokens * STEP_TARGET_SECONDS / max(seconds, 1e-6))
     return max(least, min(fitting, most))
+
+
+def slots_processing(server: Any) -> int:
+    """By llama.cpp's own account; it answers between its steps."""
+    processing = _PROCESSING.search(server.handle_metrics())
+    return int(processing[1]) if processing else 0
 
 
 def _open(spec: LoadSpec, context_tokens: int, chunk_tokens: int, *, on_gpu: bool) -> Any:
