@@ -262,7 +262,7 @@ export class EmbeddingCard {
       );
       return;
     }
-    const [closest] = now.b === null ? nearest(vectors, now.a, 1) : [];
+    const [closest] = now.b === null ? nearest(vectors.slice(0, MAX_POINTS), now.a, 1) : [];
     const other = now.b === null ? closest?.index : now.b;
     const value = now.b === null ? closest?.cosine : this.#similarity.of(now.a, now.b);
     const between = now.b === null ? "most like" : "and";

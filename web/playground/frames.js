@@ -186,7 +186,8 @@ export function timesOf({ count }) {
  * @param {Frame} frame
  */
 export function preview(frame) {
-  const { message } = frame;
+  const { message, header } = frame;
+  if (header && KINDS[header.kind] === "rows") return `from ${header.aux}`;
   if (RUNNING.has(frame.type)) return timesOf(frame).trim();
   const { type, data, by, released, stop_ms, code, error, n, text, texts } = /** @type {any} */ (
     message ?? {}

@@ -84,6 +84,24 @@ test("a binary frame shows its header in hex and in words", () => {
   assert.ok(shown.includes("payload  100 bytes"));
 });
 
+test("a frame of vectors previews where it begins, texts going up how many they are, an answer its fault", () => {
+  const header = { kind: 3, flags: 0, id: 1, seq: 2, aux: 42 };
+  const log = new FrameLog();
+  log.add(frame({ type: "binary", message: undefined, header }));
+  log.add(frame({ type: "input", message: { type: "input", id: 1, texts: ["a", "b"] } }));
+  const error = { code: "input_too_long", message: "m" };
+  log.add(frame({ message: { type: "item", id: 1, seq: 3, data: { index: 7, error } } }));
+
+  assert.deepEqual(
+    log.shown.map((row) => [row.type, preview(row)]),
+    [
+      ["rows", "from 42"],
+      ["input", "2 texts"],
+      ["item", "7 input_too_long"],
+    ],
+  );
+});
+
 test("a row previews an item's text and how a stream ended", () => {
   const said = (message) => preview(/** @type {any} */ ({ message, header: null }));
 
