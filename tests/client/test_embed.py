@@ -139,6 +139,14 @@ async def test_one_string_is_not_a_list_of_letters() -> None:
             client.embed("abc")
 
 
+@pytest.mark.parametrize("bad", [None, 5, b"a", ["a"]])
+async def test_what_is_no_text_in_a_list_is_named_before_anything_is_sent(bad: Any) -> None:
+    async with serving(lambda peer: peer.gone()) as url, connect(url) as client:
+        with pytest.raises(InvalidRequest) as caught:
+            client.embed(["a", bad])
+    assert caught.value.param == "texts[1]"
+
+
 async def test_rows_that_are_no_rows_are_an_error_not_nonsense() -> None:
     async def script(peer: Peer) -> None:
         id = await peer.start_embedding()

@@ -7,7 +7,7 @@ method's own words. This module does NOT know sockets, ids nor how input goes up
 from __future__ import annotations
 
 from collections.abc import AsyncIterable, Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal, Protocol, cast
 
 from plait.client.chat import ChatStream
 from plait.client.embed import EmbedStream, one_by_one
@@ -87,7 +87,7 @@ class Methods:
         params = _given(model=model, voice=voice, speed=speed, language=language)
         params |= {"marks": True} if marks else {}
         source: AsyncIterable[str] | None = None
-        if isinstance(text, str) and fits_frame("text", text, self.welcome.limits.max_text_bytes):
+        if isinstance(text, str) and fits_frame(text, self.welcome.limits.max_text_bytes):
             params["text"] = text
         else:
             source = in_pieces(text) if isinstance(text, str) else text
@@ -132,8 +132,8 @@ class Methods:
             raise InvalidRequest("texts: this is one string. Put it into a list.", param="texts")
         params = _given(model=model, encoding=encoding, normalize=normalize, truncate=truncate)
         source: AsyncIterable[str | Sequence[str]] | None = None
-        listed = list(texts) if isinstance(texts, Sequence) else None
-        if listed is not None and fits_frame("texts", listed, self.welcome.limits.max_text_bytes):
+        listed = _checked(texts) if isinstance(texts, Sequence) else None
+        if listed is not None and fits_frame(listed, self.welcome.limits.max_text_bytes):
             params["texts"] = listed
         else:
             source = texts if isinstance(texts, AsyncIterable) else one_by_one(listed or texts)
@@ -146,6 +146,17 @@ class Methods:
             deadline_ms=deadline_ms,
         )
         return EmbedStream(opened, None if listed is None else len(listed))
+
+
+def _checked(texts: Sequence[object]) -> list[str]:
+    """Raises InvalidRequest naming the first that is no text."""
+    for index, text in enumerate(texts):
+        if not isinstance(text, str):
+            what = type(text).__name__
+            raise InvalidRequest(
+                f"texts[{index}]: this is {what}, not a string.", param=f"texts[{index}]"
+            )
+    return cast("list[str]", list(texts))
 
 
 def _given(**params: Any) -> dict[str, Any]:

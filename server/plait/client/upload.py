@@ -111,7 +111,7 @@ async def in_pieces(text: str) -> AsyncIterator[str]:
     yield text
 
 
-def fits_frame(param: str, value: str | Sequence[str], max_bytes: int) -> bool:
+def fits_frame(value: str | Sequence[str], max_bytes: int) -> bool:
     """Whether it fits into an `open` of `max_bytes`, however its characters are escaped.
 
     Raises InvalidRequest for half a surrogate pair.
