@@ -5,13 +5,12 @@ from __future__ import annotations
 import csv
 import json
 import re
-from collections.abc import Callable
 from pathlib import Path
 
 from playwright.sync_api import expect
 
 from e2e.playground import Playground
-from tests.live.server import LiveServer, live_server
+from tests.live.server import LiveServer
 
 # On a machine that does much else it may be confirmed late, and then says so.
 RECEIPT = re.compile(
@@ -180,13 +179,8 @@ def test_a_phone_has_room_for_all_of_it(embedding: Playground) -> None:
     assert not embedding.overflows_sideways()
 
 
-def test_a_server_without_embeddings_says_what_to_do(
-    new_tab: Callable[[str], Playground],
-) -> None:
-    with live_server() as other:
-        playground = new_tab(other.url).open()
+def test_a_server_without_embeddings_says_what_to_do(playground: Playground) -> None:
+    playground.show_panel("Embed")
 
-        playground.show_panel("Embed")
-
-        expect(playground.test_id("no-embedding")).to_contain_text("all-minilm-l6-v2")
-        expect(playground.test_id("embed-input")).to_be_hidden()
+    expect(playground.test_id("no-embedding")).to_contain_text("plait models pull all-minilm-l6-v2")
+    expect(playground.test_id("embed-input")).to_be_hidden()
