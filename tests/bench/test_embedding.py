@@ -6,7 +6,7 @@ from plait.bench import embed_report
 from plait.bench.direct import BatchTimes
 from plait.bench.embedding import Load, LoadResult, Side, loads, texts_of
 
-TWO = Load("x", 2, 1)
+TWO = Load("x", 2, 5)
 
 
 def side(texts: int, seconds: float, gateway_cpu_seconds: float = 0.0) -> Side:
@@ -14,9 +14,10 @@ def side(texts: int, seconds: float, gateway_cpu_seconds: float = 0.0) -> Side:
     return Side(BatchTimes(0.0, seconds, 0.5, texts, items), gateway_cpu_seconds)
 
 
-def result(*rates: tuple[int, int]) -> LoadResult:
-    pairs = [(side(wire, 1.0, 0.1), side(direct, 1.0)) for wire, direct in rates]
-    return LoadResult(TWO, pairs, loop_lag_p99=(0.001, 0.002))
+def result(*rates: tuple[int, int], load: Load = TWO, seconds: float = 1.0) -> LoadResult:
+    """`seconds`: of the wire's side."""
+    pairs = [(side(wire, seconds, 0.1), side(direct, 1.0)) for wire, direct in rates]
+    return LoadResult(load, pairs, loop_lag_p99=(0.001, 0.002))
 
 
 def test_the_ratio_is_the_median_of_the_pairs_so_one_disturbed_pair_does_not_count() -> None:
@@ -37,6 +38,12 @@ def test_cpu_is_told_per_text_for_worker_and_gateway() -> None:
 def test_less_than_95_percent_over_the_wire_is_a_miss() -> None:
     targets = embed_report.load_targets([result((94, 100)), result((96, 100))])
     assert [target.met for target in targets] == [False, True]
+
+
+def test_one_text_at_a_time_is_judged_by_what_the_wire_adds() -> None:
+    one = Load("1 text", 2, 1)
+    results = [result((10, 10), load=one, seconds=seconds) for seconds in (1.01, 1.1)]
+    assert [target.met for target in embed_report.load_targets(results)] == [True, False]
 
 
 def test_every_row_of_the_table_has_a_cell_for_every_column() -> None:

@@ -11,6 +11,7 @@ from plait.bench.figures import Spread
 from plait.bench.report import WIRE_SHARE, Table, Target
 
 RELEASE_P95_MS = 50.0
+WIRE_ADDS_MS = 5.0  # open, two questions to the worker, vector and end
 
 
 def load_table(results: Sequence[LoadResult], title: str) -> Table:
@@ -32,14 +33,26 @@ def load_table(results: Sequence[LoadResult], title: str) -> Table:
 
 
 def load_targets(results: Sequence[LoadResult]) -> list[Target]:
-    return [
-        Target(
-            f"{result.load.name}: at least {WIRE_SHARE:.0%} of the engine's direct rate",
-            result.ratio >= WIRE_SHARE,
-            f"{result.ratio:.1%}",
-        )
-        for result in results
-    ]
+    """Many texts have a rate; one text at a time has a wait, of which the wire's share is bounded."""
+    return [_wait_target(r) if r.load.texts == 1 else _rate_target(r) for r in results]
+
+
+def _rate_target(result: LoadResult) -> Target:
+    return Target(
+        f"{result.load.name}: at least {WIRE_SHARE:.0%} of the engine's direct rate",
+        result.ratio >= WIRE_SHARE,
+        f"{result.ratio:.1%}",
+    )
+
+
+def _wait_target(result: LoadResult) -> Target:
+    wire, own = result.stream_ms(0), result.stream_ms(1)
+    added_ms = None if wire is None or own is None else wire.p50 - own.p50
+    return Target(
+        f"{result.load.name}: at most {WIRE_ADDS_MS:g} ms more than the engine alone, p50",
+        None if added_ms is None else added_ms <= WIRE_ADDS_MS,
+        "-" if added_ms is None else f"{added_ms:.1f} ms",
+    )
 
 
 def load_record(result: LoadResult) -> dict[str, Any]:
