@@ -33,7 +33,7 @@ def load_table(results: Sequence[LoadResult], title: str) -> Table:
 
 
 def load_targets(results: Sequence[LoadResult]) -> list[Target]:
-    """Many texts have a rate; one text at a time has a wait, of which the wire's share is bounded."""
+    """Many texts have a rate; one at a time has a wait, of which the wire's share is bounded."""
     return [_wait_target(r) if r.load.texts == 1 else _rate_target(r) for r in results]
 
 
