@@ -93,6 +93,20 @@ def test_nobody_overtakes_the_first_that_waits_for_the_machines_memory() -> None
     assert run(queue, replace(PLENTY, machine_bytes=100)).start == []
 
 
+def test_who_takes_nothing_goes_on_however_short_the_others_are_of_memory() -> None:
+    back = candidate(1, size=0, resuming=True)
+    displaced = candidate(3, size=0, resuming=True, displaced=True)
+    decision = run([back, candidate(2, "b", size=500), displaced], Capacity(9, 100, -7))
+    assert (decision.start, decision.waiting) == ([1, 3], [2])
+    assert (decision.blocked, decision.needs_bytes) == (2, 500)
+
+
+def test_who_takes_nothing_does_not_wait_for_its_app() -> None:
+    displaced = candidate(2, size=0, resuming=True, displaced=True)
+    decision = run([candidate(1, size=50), displaced], Capacity(9, 100, apps={"a": 20}))
+    assert (decision.start, decision.waiting) == ([2], [1])
+
+
 def test_on_a_machine_that_is_short_only_those_go_on_who_take_nothing() -> None:
     queue = [candidate(1), candidate(2, size=0, resuming=True), candidate(3, size=0)]
     assert run(queue, replace(PLENTY, halted=True)).start == [2]

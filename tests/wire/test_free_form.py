@@ -69,6 +69,11 @@ def test_what_the_protocol_shows_is_read(params: dict[str, Any]) -> None:
             {"response_format": {"type": "json_schema", "json_schema": {"schema": True}}},
             "response_format.json_schema.schema",
         ),
+        # Also where nobody looks: it all goes to the worker, in a form of 64-bit integers.
+        ({"tools": function(parameters={"enum": [10**30]})}, "tools"),
+        ({"tools": [TIME], "tool_choice": {**named("time"), "x": 10**30}}, "tool_choice"),
+        ({"response_format": {"type": "text", "x": 10**30}}, "response_format"),
+        ({"response_format": {**SCHEMA, "x": {"y": -(10**30)}}}, "response_format"),
     ],
 )
 def test_a_fault_names_its_field(params: dict[str, Any], path: str) -> None:

@@ -187,7 +187,7 @@ class EngineProcess:
             child = await spawn_worker(output)
         except OSError as error:
             self._log.exception("worker.spawn_failed", errno=error.errno)
-            return self._tell(Death("it could not be started"))
+            return self._tell(Death("it could not be started")) if self._wanted else None
         worker = self._worker = Generation(
             child,
             self._receive,

@@ -5,7 +5,8 @@ Re-run after every change; it returns decisions and does nothing. Time is passed
 
 Whoever is first and does not fit in memory waits, and nobody overtakes: otherwise a stream of
 small requests would starve a large one. Whoever does not fit its app's own budget waits as well,
-but only its own app waits with it. Batch work can be starved by interactive work, and then
+but only its own app waits with it. Nobody waits so who takes nothing more: what it holds comes back
+only when it has gone on. Batch work can be starved by interactive work, and then
 ends as `queue_timeout`, which is a typed answer. One run costs O(n log n) in the *queue*, which is
 bounded by `max_queued` and those that had yielded; it is never run per token.
 """
@@ -45,6 +46,11 @@ class Candidate:
     def app_bytes(self) -> int:
         """Of its app's budget."""
         return self.buffer_bytes + self.needed_bytes
+
+    @property
+    def holds_all(self) -> bool:
+        """It lacks nothing but a slot, whoever else is short of memory."""
+        return self.resuming and self.app_bytes == 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +113,7 @@ def decide(
     for at, candidate in starving(waiting, capacity.held):
         if at > now:
             decision.look_at = min(at, decision.look_at or at)
-        elif grants.lacks_only_a_slot(candidate):
+        elif grants.lacks_a_slot_at_most(candidate):
             starved.add(candidate.ticket)
     grants.go_through(in_order(waiting, served, capacity.held, starved))
     return decision
@@ -121,18 +127,23 @@ class _Grants:
         self._decision = decision
         self._slots = capacity.free_slots
         self._kv_bytes = capacity.available_bytes
-        self._machine_bytes = capacity.machine_bytes
+        self._machine_bytes = max(0, capacity.machine_bytes)  # overdrawn is none
         self._apps = dict(capacity.apps)
         self._held_apps: set[str] = set()
 
     def go_through(self, ordered: Sequence[Candidate]) -> None:
+        blocked = False
         for index, candidate in enumerate(ordered):
-            if self._slots == 0 or self._blocks(candidate):
-                if self._slots == 0:
+            if self._slots == 0:
+                if not blocked:
                     self._decision.first = self._first_without_a_slot(ordered[index:])
                 self._decision.waiting.extend(c.ticket for c in ordered[index:])
                 return
-            if self._waits_for_its_app(candidate):
+            if candidate.holds_all:
+                self._start(candidate)
+                continue
+            blocked = blocked or self._blocks(candidate)
+            if blocked or self._waits_for_its_app(candidate):
                 self._decision.waiting.append(candidate.ticket)
             else:
                 self._start(candidate)
@@ -153,15 +164,16 @@ class _Grants:
         """The first that does not wait for its app, if it would start with a slot."""
         for candidate in ordered:
             if candidate.owner not in self._held_apps and not self._lacks_app(candidate):
-                return candidate if self.lacks_only_a_slot(candidate) else None
+                return candidate if self.lacks_a_slot_at_most(candidate) else None
         return None
 
-    def lacks_only_a_slot(self, candidate: Candidate) -> bool:
-        """Its memory is there."""
+    def lacks_a_slot_at_most(self, candidate: Candidate) -> bool:
+        """Its memory is there, or comes with the slot."""
+        comes_with_slot = self._slots == 0 and not self._capacity.kv_freed
         needs_bytes = candidate.machine_bytes(self._capacity)
         return (
             not self._lacks_app(candidate)
-            and candidate.needed_bytes <= self._kv_bytes
+            and (candidate.needed_bytes <= self._kv_bytes or comes_with_slot)
             and needs_bytes <= self._machine_bytes
             and not (self._capacity.halted and (needs_bytes or not candidate.resuming))
         )

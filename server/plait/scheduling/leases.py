@@ -46,7 +46,8 @@ class Leases:
 
     @property
     def largest_bytes(self) -> int:
-        """Of the machine, beside its buffers: the most that one stream has asked for so far."""
+        """Of the machine, beside its buffers: the most that one stream asked for so far, of what it
+        may ever get."""
         return self._machine_bytes(self._largest_kv_bytes, 0)
 
     @property
@@ -71,7 +72,6 @@ class Leases:
 
     def check_can_ever_fit(self, ticket: Ticket) -> None:
         """Raises ResourceNotAvailable, with the numbers, when waiting would be in vain."""
-        self._largest_kv_bytes = max(self._largest_kv_bytes, ticket.reserve_bytes)
         self.budget.check_can_ever_fit(self._model, ticket.reserve_bytes)
         self._ledger.check_can_ever_fit(
             self._model,
@@ -79,6 +79,7 @@ class Leases:
             machine_bytes=self._machine_bytes(ticket.reserve_bytes, ticket.buffer_bytes),
             app_bytes=ticket.reserve_bytes + ticket.buffer_bytes,
         )
+        self._largest_kv_bytes = max(self._largest_kv_bytes, ticket.reserve_bytes)
 
     def lack_of(self, ticket: Ticket) -> PlaitError:
         """Why it is refused that waits for memory which nobody will give back."""
@@ -113,6 +114,15 @@ class Leases:
             ticket.holds_slot = False
             ticket.slot_seconds += now - ticket.slot_since
             del self.seated[ticket.job]
+
+    def leave_seat(self, ticket: Ticket, now: float) -> None:
+        """Its slot to another stream, and what of its reservation belongs to the slot."""
+        self.free_slot(ticket, now)
+        self.shrink(ticket, ticket.reserved_bytes - self.gives_bytes(ticket))
+
+    def gives_bytes(self, ticket: Ticket) -> int:
+        """What goes back of its reservation when another stream gets its slot."""
+        return 0 if self._kv_freed else ticket.reserved_bytes
 
     def shrink(self, ticket: Ticket, keeps_bytes: int) -> None:
         """Its reservation, to no more than that. It keeps its buffers."""

@@ -43,8 +43,8 @@ class Models:
         """
         if method in self.denied:
             raise CapabilityDenied(
-                f"{method}: this app lacks the capability {method}. Use a token of an app that has"
-                " it, or add it to the app's capabilities.",
+                f"{method}: this app lacks the capability {method}, or may use none of its models."
+                " Use a token of an app that may, or add it to the app's capabilities or models.",
                 param="method",
                 data={"capability": method},
             )

@@ -115,6 +115,7 @@ def _check_tool_choice(choice: str | dict[str, Any], names: set[str]) -> None:
         if choice == "required" and not names:
             raise _wrong("tool_choice", "requires a call, and no tools are given")
         return
+    _check_values("tool_choice", choice)
     if choice.get("type") != "function":
         raise _wrong("tool_choice.type", 'must be "function"')
     function = choice.get("function")
@@ -126,6 +127,7 @@ def _check_tool_choice(choice: str | dict[str, Any], names: set[str]) -> None:
 
 
 def _check_response_format(response_format: dict[str, Any]) -> None:
+    _check_values("response_format", response_format)
     kind = response_format.get("type")
     if kind not in RESPONSE_FORMATS:
         raise _wrong("response_format.type", f"must be one of {', '.join(RESPONSE_FORMATS)}")
@@ -136,7 +138,6 @@ def _check_response_format(response_format: dict[str, Any]) -> None:
         raise _wrong("response_format.json_schema", "must be an object with a schema")
     if not isinstance(asked.get("schema"), dict):
         raise _wrong("response_format.json_schema.schema", "must be a JSON schema, an object")
-    _check_values("response_format.json_schema.schema", asked["schema"])
 
 
 def _check_values(path: str, value: Any) -> None:
