@@ -13,7 +13,7 @@ from plait.engines.llamacpp.chat import LlamaCpp
 from plait.engines.llamacpp.engine import load
 from tests.engines.flags import Flags as Flags
 
-WAIT_SECONDS = 60  # generous: two shared cores
+WAIT_SECONDS = 120  # generous: two shared cores
 
 
 class Rig:
