@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from dataclasses import dataclass, field
+from typing import Literal
+
+from msgspec.structs import replace
 
 from plait.engines.base import Item, Pause, Prepare, Prepared, Released, Resume, Start, Usage
 from plait.errors import PlaitError, QueueFull
@@ -53,12 +56,17 @@ class Listener:
 
 
 class World:
-    def __init__(self, policy: SchedulerPolicy | None = None, budget_bytes: int = 10_000) -> None:
+    def __init__(
+        self,
+        policy: SchedulerPolicy | None = None,
+        budget_bytes: int = 10_000,
+        kv_kind: Literal["freed", "reusable"] = "freed",
+    ) -> None:
         clock = asyncio.get_running_loop().time
         self.scheduler = Scheduler("m", Metrics(), policy or SchedulerPolicy(), clock)
         self.engine = PlayedEngine(self.scheduler, clock)
         self.scheduler.engine = self.engine
-        self.scheduler.on_ready(info(SLOTS, budget_bytes))
+        self.scheduler.on_ready(replace(info(SLOTS, budget_bytes), kv_kind=kv_kind))
         self.heard: dict[int, Listener] = {}
 
     def open(self, owner: str, *, batch: bool = False) -> Ticket:
@@ -139,6 +147,21 @@ async def test_nobody_gives_way_where_memory_is_what_is_missing() -> None:
     await asyncio.sleep(10 * TURN_SECONDS)
 
     assert world.sent(Pause) == []
+
+
+@virtually
+async def test_memory_that_belongs_to_the_slot_goes_with_it_and_comes_back_with_it() -> None:
+    world = World(budget_bytes=SLOTS * 100, kv_kind="reusable")
+    hogs = world.flood(count=SLOTS)
+    await asyncio.sleep(TURN_SECONDS)
+    visitor = world.open("visitor")
+    await asyncio.sleep(PATIENCE_SECONDS + SOON_SECONDS)
+    assert (visitor.state, hogs[0].reserved_bytes) == (TicketState.RUNNING, 0)
+
+    world.engine.finish(visitor.job)
+    await settle()
+
+    assert (hogs[0].state, hogs[0].reserved_bytes) == (TicketState.RUNNING, 100)
 
 
 @virtually

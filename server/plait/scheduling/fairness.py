@@ -13,11 +13,13 @@ Order of the line:
 Slots free themselves too late for that alone: an app may fill them all with answers of minutes, or
 with streams that never end. So the first in line, once it has waited so long, may ask a running one
 to give way: a batch stream if it is interactive itself, and where its owner holds no slot, one of
-an owner that holds several. That one is paused as for a reader who does not read, keeps its memory,
-and waits in its owner's turn, never timed out. Nobody is asked before it had its slot for
-`TURN_SECONDS`, twice as long after each time it gave way, so that everybody gets on, however long
-its prompt is; and of an owner's interactive streams the last one is never asked, so that who wants
-little keeps it.
+an owner that holds several. That one is paused as for a reader who does not read, and waits in its
+owner's turn, never timed out. It keeps what memory its cache really takes; where the engine's cache
+belongs to the slots ("reusable"), its place in it goes with the slot, and is computed anew.
+
+Nobody is asked before it had its slot for `TURN_SECONDS`, twice as long after each time it gave
+way, so that everybody gets on, however long its prompt is; and of an owner's interactive streams
+the last one is never asked, so that who wants little keeps it.
 """
 
 from __future__ import annotations
@@ -55,13 +57,15 @@ W = TypeVar("W", bound=Waiting)
 
 @dataclass(frozen=True, slots=True)
 class Holder:
-    """A stream that computes on a slot since then. `gave_way`: how often it already did."""
+    """A stream that computes on a slot since then. `gave_way`: how often it already did.
+    `gives_bytes`: what it would give back of the engine's KV budget with its slot."""
 
     ticket: int
     owner: str
     since: float
     batch: bool = False
     gave_way: int = 0
+    gives_bytes: int = 0
 
     @property
     def turn_ends(self) -> float:
@@ -123,9 +127,18 @@ def starving(queue: Sequence[W], held: Mapping[str, int]) -> Iterator[tuple[floa
             yield one.enqueued + PATIENCE_SECONDS, one
 
 
-def make_way(first: Waiting, holders: Sequence[Holder], held: Mapping[str, int], now: float) -> Way:
-    """Who gives way to the first in line, which lacks nothing but a slot."""
-    askable = _askable(first, holders, held)
+def make_way(
+    first: Waiting,
+    holders: Iterable[Holder],
+    held: Mapping[str, int],
+    now: float,
+    kv_bytes: int = 0,
+) -> Way:
+    """Who gives way to the first in line, which lacks nothing but a slot, and beyond the `kv_bytes`
+    that are free what goes with it."""
+    lacks_bytes = first.needed_bytes - kv_bytes
+    enough = [holder for holder in holders if holder.gives_bytes >= lacks_bytes]
+    askable = _askable(first, enough, held)
     if not askable or (first.resuming and not first.displaced):
         return Way()
     due = [holder for holder in askable if holder.turn_ends <= now]

@@ -64,7 +64,7 @@ class Pauses:
         ticket.gave_way += 1
         self._send(Pause(ticket.job))
         now = self._clock()
-        self._leases.free_slot(ticket, now)
+        self._leases.leave_seat(ticket, now)
         self._line.enqueue(ticket, TicketState.RESUMING, now)
         self._changed()
 

@@ -34,8 +34,10 @@ class Turn(Protocol):
         """The decision is applied: leases are what they are until the next change."""
 
 
-def _holder(ticket: Ticket) -> Holder:
-    return Holder(ticket.job, ticket.owner, ticket.slot_since, ticket.batch, ticket.gave_way)
+def _holder(ticket: Ticket, gives_bytes: int) -> Holder:
+    return Holder(
+        ticket.job, ticket.owner, ticket.slot_since, ticket.batch, ticket.gave_way, gives_bytes
+    )
 
 
 class Pump:
@@ -114,9 +116,16 @@ class Pump:
     def _make_way(self, decision: Decision) -> Way:
         if decision.first is None:
             return Way()
-        holders = [_holder(ticket) for ticket in self._leases.seated.values() if ticket.computes]
-        held = self._leases.capacity.held
-        return make_way(decision.first, holders, held, self._clock())
+        leases = self._leases
+        holders = (
+            _holder(ticket, leases.gives_bytes(ticket))
+            for ticket in leases.seated.values()
+            if ticket.computes
+        )
+        capacity = leases.capacity
+        return make_way(
+            decision.first, holders, capacity.held, self._clock(), capacity.available_bytes
+        )
 
     def _arm_timer(self, when: float | None) -> None:
         if self._timer is not None:
