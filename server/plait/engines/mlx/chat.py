@@ -17,7 +17,6 @@ from collections.abc import Callable
 
 from plait.engines.base import (
     CancelFlags,
-    EngineInfo,
     Event,
     Failed,
     Fault,
@@ -31,19 +30,14 @@ from plait.engines.base import (
     Stats,
 )
 from plait.engines.chat.prompt import ChatTokenizer
-from plait.engines.mlx.batch import Batch, Row, Token, cells
+from plait.engines.mlx.batch import Batch, Row, Token
 from plait.engines.mlx.forced import GrammarTokens
-from plait.engines.mlx.job import Job, JobState, failure_of, make_job, no_distribution, too_big
+from plait.engines.mlx.job import Job, JobState, failure_of, make_job, no_distribution
 from plait.engines.mlx.kept import KeptPrefixes
 from plait.engines.mlx.logprobs import LogprobReader
+from plait.engines.mlx.offer import offer_of, require_fit
 from plait.engines.mlx.reservations import Reservations
-from plait.errors import (
-    GenerationFailed,
-    InvalidRequest,
-    OutOfMemory,
-    PlaitError,
-    UnsupportedMethod,
-)
+from plait.errors import GenerationFailed, InvalidRequest, OutOfMemory, PlaitError
 
 
 class MlxChat:
@@ -61,6 +55,7 @@ class MlxChat:
         grammar_tokens: GrammarTokens | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
+        self.info = offer_of(spec, kv_bytes_per_token)
         self._spec = spec
         self._flags = flags
         self._tokenizer = tokenizer
@@ -72,46 +67,23 @@ class MlxChat:
         self._jobs: dict[int, Job] = {}
         self._by_row: dict[Row, Job] = {}
         self._reservations = Reservations(spec.slots)
-        self._kept = KeptPrefixes(self._kv_budget_bytes, spec.prefix_cache_bytes)
+        self._kept = KeptPrefixes(self.info.kv_budget_bytes, spec.prefix_cache_bytes)
         self._waiting: deque[Job] = deque()  # at most one entry per started job
         self._leaving: list[Job] = []
         self._events: list[Event] = []
         self._tidy = True
 
-    @property
-    def info(self) -> EngineInfo:
-        spec = self._spec
-        return EngineInfo(
-            engine=spec.engine,
-            model=spec.model,
-            methods=["chat"],
-            slots=spec.slots,
-            context_tokens=spec.context_tokens,
-            max_tokens=spec.max_tokens,
-            kv_budget_bytes=self._kv_budget_bytes,
-            kv_kind="freed",
-        )
-
-    @property
-    def _kv_budget_bytes(self) -> int:
-        full = self._spec.slots * cells(self._spec.context_tokens) * self._kv_bytes_per_token
-        return self._spec.kv_budget_bytes or full
-
     # --- a job's life --------------------------------------------------------------------------
 
     def prepare(self, job: Prepare) -> Prepared:
-        if job.method != "chat":
-            raise UnsupportedMethod(f"Model '{self._spec.model}' does chat, not '{job.method}'.")
         entry = make_job(job, self._tokenizer, self._spec, self._grammar_tokens)
         row = entry.row
-        least_bytes = row.cells * self._kv_bytes_per_token
-        if least_bytes > self._kv_budget_bytes:
-            raise too_big(self._spec.model, least_bytes, self._kv_budget_bytes)
+        require_fit(self.info, row.cells * self._kv_bytes_per_token)
         self._jobs[job.job] = entry
         self._by_row[row] = entry
         reserved = self._reservations.add(entry.id, row.cells) * self._kv_bytes_per_token
         # More than everything it will not take: beside others it would have to wait.
-        entry.reserve_bytes = min(reserved, self._kv_budget_bytes)
+        entry.reserve_bytes = min(reserved, self.info.kv_budget_bytes)
         return Prepared(job.job, len(row.prompt), entry.reserve_bytes, row.max_tokens)
 
     def start(self, job: int) -> None:
@@ -260,7 +232,7 @@ class MlxChat:
         paused = sum(job.row.cells for job in self._jobs.values() if job.state is JobState.PAUSED)
         while self._waiting:
             needed = self._batch.cells_with(self._waiting[0].row) + paused
-            if len(self._batch) and needed * self._kv_bytes_per_token > self._kv_budget_bytes:
+            if len(self._batch) and needed * self._kv_bytes_per_token > self.info.kv_budget_bytes:
                 return
             entry = self._waiting.popleft()
             entry.state = JobState.COMPUTING

@@ -18,7 +18,7 @@ from plait.engines.chat.text import AnswerText
 from plait.engines.mlx.batch import Row
 from plait.engines.mlx.forced import Forced, GrammarTokens
 from plait.engines.mlx.sampling import RowSampling
-from plait.errors import GenerationFailed, OutOfMemory, PlaitError, ResourceNotAvailable
+from plait.errors import GenerationFailed, OutOfMemory, PlaitError, UnsupportedMethod
 from plait.wire.messages import ChatParams
 
 
@@ -63,8 +63,11 @@ def make_job(
 ) -> Job:
     """Template, tokenize, bound the answer and its form.
 
-    Raises `TemplateError`, `ContextOverflow`; `InvalidRequest` for a form that cannot be forced.
+    Raises `UnsupportedMethod`, `TemplateError`, `ContextOverflow`; `InvalidRequest` for a form that
+    cannot be forced.
     """
+    if command.method != "chat":
+        raise UnsupportedMethod(f"Model '{spec.model}' does chat, not '{command.method}'.")
     params = msgspec.convert(command.params, ChatParams)
     context_tokens = spec.context_tokens
     prompt = tokenizer.encode_chat(params, context_tokens=context_tokens)
@@ -81,18 +84,6 @@ def make_job(
     row = Row(prompt, answer.tokens, max_tokens, RowSampling(params, forced))
     top = None if params.logprobs is False else int(params.logprobs)
     return Job(command.job, command.scope, row, answer, 0 if params.logprobs is True else top)
-
-
-def too_big(model: str, required_bytes: int, available_bytes: int) -> ResourceNotAvailable:
-    return ResourceNotAvailable(
-        f"This chat needs {required_bytes} bytes of KV cache and the engine may use "
-        f"{available_bytes}; lower max_tokens or shorten the messages.",
-        data={
-            "model": model,
-            "required_bytes": required_bytes,
-            "available_bytes": available_bytes,
-        },
-    )
 
 
 def failure_of(error: Exception) -> PlaitError:
