@@ -31,10 +31,11 @@ from plait.engines.base import (
 )
 from plait.engines.computing import CallThread, ComputingThread
 from plait.engines.embed.encoding import TextEncoder
-from plait.engines.embed.job import EmbedJob, job_bytes, no_vector, read_params, texts_ahead
+from plait.engines.embed.job import EmbedJob, job_bytes, read_params, texts_ahead
 from plait.engines.embed.model import EmbeddingModel, Floats, Interrupted
 from plait.engines.embed.packing import Batch, Pace, Packer
 from plait.engines.embed.pooling import normalized
+from plait.engines.embed.texts import no_vector
 from plait.errors import InvalidRequest, UnsupportedMethod
 from plait.wire.messages import Format
 

@@ -18,13 +18,13 @@ import msgspec
 from plait.engines.base import Consumed, Event, Prepare, Starved, Usage
 from plait.engines.embed.encoding import PIECE_CHARACTERS, Encoded, LongText, TextEncoder
 from plait.engines.embed.output import FLOAT_BYTES, Answer, items
-from plait.errors import GenerationFailed, InputTooLong, InvalidRequest, PlaitError
+from plait.engines.embed.texts import credit_of, no_vector, too_long
+from plait.errors import InvalidRequest, PlaitError
 from plait.models.embedding.settings import EmbeddingSettings
 from plait.wire.params import EmbedParams
 
 # Texts differ by less than this in one bucket; a batch of one bucket wastes little.
 BUCKET_TOKENS = 8
-TEXT_CREDIT_BYTES = 16  # what a text counts for beside its characters
 # Rows of the texts that are under way. So few that a burst of them, when a late one comes at last,
 # is well below what a stream may have unsent.
 AHEAD_BYTES = 128 * 1024
@@ -142,12 +142,7 @@ class EmbedJob:
         index = self._encoded
         if encoded.truncated and not self.params.truncate:
             limit = self.encoder.settings.max_tokens
-            error = InputTooLong(
-                f"Text {index} has {encoded.tokens} tokens and the model reads {limit}; shorten it,"
-                " or send truncate: true.",
-                data={"index": index, "tokens": encoded.tokens, "limit": limit},
-            )
-            self._fail(text, error)
+            self._fail(text, too_long(index, encoded.tokens, limit))
             return
         self._encoded += 1
         self.put(Text(index, encoded.ids, encoded.truncated, credit_of(text)))
@@ -252,18 +247,6 @@ class EmbedJob:
         for name, counts in (("truncated", answer.truncated), ("failed", answer.failed)):
             if counts:
                 self.usage[name] = self.usage.get(name, 0) + 1
-
-
-def credit_of(text: str) -> int:
-    """What a text counts for in the upload window (PROTOCOL.md §5), in bytes."""
-    return len(text.encode(errors="surrogatepass")) + TEXT_CREDIT_BYTES
-
-
-def no_vector(index: int, why: str) -> GenerationFailed:
-    return GenerationFailed(
-        f"Text {index} has no vector: the model {why}. Change the text or choose another model.",
-        data={"index": index},
-    )
 
 
 def read_params(command: Prepare) -> EmbedParams:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from plait.engines.base import Item
 from plait.errors import PlaitError
-from plait.wire.frames import HEADER_BYTES, MAX_SERVER_FRAME_BYTES, BinaryFlags, BinaryKind
+from plait.wire.frames import MAX_ROWS_BYTES, BinaryFlags, BinaryKind
 
 FLOAT_BYTES: Final = 4
 _DIGITS: Final = 9  # enough to read the same float32 again
@@ -40,7 +40,7 @@ class Answer:
 
 
 def rows_per_frame(dims: int) -> int:
-    return max(1, (MAX_SERVER_FRAME_BYTES - HEADER_BYTES) // (dims * FLOAT_BYTES))
+    return max(1, MAX_ROWS_BYTES // (dims * FLOAT_BYTES))
 
 
 def items(job: int, answers: Sequence[Answer], *, as_json: bool) -> Iterator[Item]:

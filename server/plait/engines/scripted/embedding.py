@@ -20,16 +20,16 @@ from numpy.typing import NDArray
 
 from plait.engines.base import Consumed, Event, Feed, Usage
 from plait.engines.embed.output import Answer, items
+from plait.engines.embed.texts import credit_of, too_long
 from plait.engines.scripted.jobs import ScriptedJob
 from plait.engines.scripted.script import Script
-from plait.errors import GenerationFailed, InputTooLong, PlaitError
+from plait.errors import GenerationFailed, PlaitError
 from plait.wire.messages import Format
 from plait.wire.params import EmbedParams
 
 DIMS = 8
 FORMAT = Format("f32", dims=DIMS)
 MAX_TOKENS = 256
-TEXT_CREDIT_BYTES = 16
 NO_VECTOR = "nan"
 
 
@@ -110,17 +110,12 @@ class EmbedJob(ScriptedJob):
         for name, counts in (("truncated", truncated), ("failed", failed)):
             if counts:
                 self.counts[name] = self.counts.get(name, 0) + 1
-        credit_bytes = len(text.encode(errors="surrogatepass")) + TEXT_CREDIT_BYTES
-        return Answer(index, outcome, counted, truncated, credit_bytes)
+        return Answer(index, outcome, counted, truncated, credit_of(text))
 
     def _outcome(self, index: int, text: str, tokens: int) -> NDArray[np.float32] | PlaitError:
         words = text.split()
         if tokens > MAX_TOKENS and not self.params.truncate:
-            return InputTooLong(
-                f"Text {index} has {tokens} tokens and the model reads {MAX_TOKENS}; shorten it, or"
-                " send truncate: true.",
-                data={"index": index, "tokens": tokens, "limit": MAX_TOKENS},
-            )
+            return too_long(index, tokens, MAX_TOKENS)
         if NO_VECTOR in words:
             return GenerationFailed(
                 f"Text {index} has no vector; change it.", data={"index": index}
