@@ -254,6 +254,20 @@ def test_a_burst_of_slow_prepares_does_not_hold_up_the_step() -> None:
     assert prepared == [1, 2]
 
 
+def test_nothing_computed_after_the_shutdown_leaves_the_worker() -> None:
+    bench = Bench()
+    bench.engine.steps = [
+        bench.step(item(1), meanwhile=(Shutdown(),)),
+        bench.step(item(1), released(1)),
+    ]
+    bench.put(*open_job(1))
+
+    bench.loop.run()
+
+    events = [e for frame in bench.frames for e in frame if isinstance(e, Item | Released)]
+    assert events == [item(1), released(1)]
+
+
 def test_shutdown_releases_what_runs_before_the_engine_closes() -> None:
     bench = Bench()
     bench.put(*open_job(1), Prepare(2, "chat", {}, "c"), Shutdown())

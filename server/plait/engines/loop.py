@@ -291,7 +291,7 @@ class WorkerLoop:
             complain(f"the adapter yielded an item of the unknown job {item.job}")
         elif self._mailbox.stamp(item.job) is not None:
             job.wasted += item.units
-        elif job.fault is None:
+        elif not job.cancelled:  # by a fault or the shutdown, which leave no stamp
             self._out.append(item)
 
     def _release(self, event: Released) -> None:
