@@ -182,6 +182,9 @@ def test_what_cannot_be_done_is_refused(
     [
         (lambda d: (d / "modules.json").write_text("{"), r"modules\.json cannot be read"),
         (lambda d: write_json(d / "modules.json", {}), "no list of modules"),
+        (lambda d: write_json(d / "modules.json", [{"path": "../up"}]), "a folder outside"),
+        (lambda d: write_json(d / "modules.json", [{"path": "/etc"}]), "a folder outside"),
+        (lambda d: write_json(d / "modules.json", [{"path": 1}]), "a folder outside"),
         (lambda d: write_json(d / "sentence_bert_config.json", {"max_seq_length": 1}), "1 tokens"),
         (lambda d: (d / "model.safetensors").write_bytes(b"no"), "no safetensors file"),
         (lambda d: write_json(d / "config.json", {"model_type": "bert"}), "cannot be read"),

@@ -142,9 +142,19 @@ def _modules(root: Path) -> list[dict[str, Any]]:
         return [{"path": "", "type": "Transformer"}, {"path": "", "type": "Pooling"}]
     if not isinstance(modules, list) or not all(isinstance(module, dict) for module in modules):
         raise _damaged("modules.json is no list of modules")
+    if not all(_is_inside(module.get("path", "")) for module in modules):
+        raise _damaged("modules.json names a folder outside of it")
     if not modules or _kind(modules[0]) != "Transformer":
         raise not_embedding("its first module is no transformer")
     return modules
+
+
+def _is_inside(folder: object) -> bool:
+    """What a model names is its author's word: nothing of this machine is read for it."""
+    if not isinstance(folder, str):
+        return False
+    path = Path(folder)
+    return not path.is_absolute() and ".." not in path.parts
 
 
 def _kind(module: Mapping[str, Any]) -> str:
