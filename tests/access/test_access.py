@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -219,4 +220,20 @@ async def test_a_revocation_before_the_watch_begins_is_noticed_too(
     await asyncio.to_thread(file.remove, "t-1")
     with access.holding(grant, revoked.set):
         async with watching(access):
+            await asyncio.wait_for(revoked.wait(), SECONDS)
+
+
+async def test_without_a_watch_to_spare_a_revoked_token_is_noticed_all_the_same(
+    file: TokenFile,
+) -> None:
+    def watch(directory: Path, **how: Any) -> AsyncIterator[object]:
+        raise RuntimeError("Too many open files (os error 24)")
+
+    access = await asyncio.to_thread(Access, [], NOTES, file, watch=watch)
+    revoked = asyncio.Event()
+    grant = access.admit(b"t-1")
+    assert grant is not None
+    with access.holding(grant, revoked.set):
+        async with watching(access):
+            await asyncio.to_thread(file.remove, "t-1")
             await asyncio.wait_for(revoked.wait(), SECONDS)

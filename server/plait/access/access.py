@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final
@@ -29,6 +29,10 @@ from plait.config_checks import ConfigError
 # set: a token's end is looked at again at least this often.
 MAX_TIMER_SECONDS: Final = 3600.0
 SETTLE_MS: Final = 200  # longest that changes in quick succession are taken for one
+LOOK_AGAIN_SECONDS: Final = 1.0  # where the system cannot tell of changes
+
+Watch = Callable[..., AsyncIterator[object]]
+"""`watchfiles.awatch`."""
 
 log = structlog.get_logger("plait.access")
 
@@ -58,12 +62,14 @@ class Access:
         *,
         wall_clock: Callable[[], float] = time.time,
         clock: Callable[[], float] = time.monotonic,
+        watch: Watch = awatch,
     ) -> None:
         self._configured = configured
         self._declared = declared
         self._file = file
         self._wall_clock = wall_clock
         self._clock = clock
+        self._watch = watch
         self._tickets = Tickets()
         self._connections: set[_Connection] = set()
         self._records = file.read() if declared else ()
@@ -151,12 +157,16 @@ class Access:
             await asyncio.to_thread(self._file.make_directory)
             # In the next turn, when the watch has begun: what came before it is seen then.
             asyncio.get_running_loop().call_soon(changed.set)
-            async for _ in awatch(
+            async for _ in self._watch(
                 directory, watch_filter=_is_token_file, debounce=SETTLE_MS, recursive=False
             ):
                 changed.set()
-        except OSError as error:
-            log.warning("tokens.unwatched", why=str(error), restart="to see changed tokens")
+        except (OSError, RuntimeError) as error:  # the latter is what the library raises
+            # No watch to spare: that must neither end the server nor keep in who was revoked.
+            log.warning("tokens.unwatched", why=str(error), read_every_seconds=LOOK_AGAIN_SECONDS)
+            while True:
+                await asyncio.sleep(LOOK_AGAIN_SECONDS)
+                changed.set()
 
     def _keyring_of(self, records: Sequence[TokenRecord]) -> Keyring:
         strangers = sorted({record.app for record in records} - self._declared)
