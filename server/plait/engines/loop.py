@@ -1,9 +1,9 @@
 """The worker loop: take commands, apply them, step the engine, send what came of it in one frame.
 
-It owns the books the adapter need not keep: which jobs exist, that each started one yields exactly
-one `Released`, that nothing of a cancelled job leaves the worker, what that job wasted, and how
-long the engine stepped on behalf of jobs nobody waits for. It sleeps while the engine is idle and
-never polls. Knows no socket, no process and no model.
+It owns the books the adapter need not keep: which jobs exist, which run, and how long the engine
+stepped on behalf of jobs nobody waits for; what of the adapter's events leaves the worker is
+`outgoing`'s. It sleeps while the engine is idle and never polls. Knows no socket, no process and no
+model.
 """
 
 from __future__ import annotations
@@ -21,12 +21,9 @@ from plait.engines.base import (
     Command,
     Engine,
     Event,
-    Failed,
     Feed,
-    Finished,
     FinishInput,
     Gauges,
-    Item,
     KeepPrefixes,
     Pause,
     Ping,
@@ -37,14 +34,13 @@ from plait.engines.base import (
     Resume,
     Shutdown,
     Start,
-    Starved,
     Stats,
     UseCores,
 )
 from plait.engines.loop_job import LoopJob, complain, dead_seconds, fault_of, usage_of_nothing
 from plait.engines.mailbox import Mailbox
+from plait.engines.outgoing import Outgoing
 from plait.errors import Internal, PlaitError
-from plait.wire.frames import MAX_AUDIO_FRAME_BYTES, MAX_ROWS_BYTES, BinaryKind
 
 # Prepares tokenize: without a bound, a burst of opens would stall every running job.
 APPLY_SLICE_SECONDS = 0.02
@@ -69,9 +65,8 @@ class WorkerLoop:
         self._jobs: dict[int, LoopJob] = {}
         # Taken from the mailbox, which bounds it, but not yet applied.
         self._pending: deque[Command] = deque()
-        self._out: list[Event] = []
+        self._outgoing = Outgoing(self._jobs, mailbox)
         self._books = Stats()
-        self._gauges_due = False
         self._closing = False
         self._apply: dict[type[Command], Callable[[Any], None]] = {
             Prepare: self._prepare,
@@ -160,7 +155,7 @@ class WorkerLoop:
             self._refuse(command.job, failure)
         else:
             self._jobs[command.job] = LoopJob(command.method, prepared.prompt_tokens)
-            self._out.append(prepared)
+            self._outgoing.add(prepared)
 
     def _start(self, command: Start) -> None:
         job = self._jobs.get(command.job)
@@ -170,7 +165,7 @@ class WorkerLoop:
             self._engine.cancel(command.job)
             self._jobs.pop(command.job)
             usage = usage_of_nothing(job)
-            self._out.append(Released(command.job, self._clock(), wasted=0, usage=usage))
+            self._outgoing.add(Released(command.job, self._clock(), wasted=0, usage=usage))
         else:
             try:
                 self._engine.start(command.job)
@@ -178,12 +173,12 @@ class WorkerLoop:
                 self._refuse(command.job, error)
             else:
                 job.running = True
-                self._gauges_due = True
+                self._outgoing.gauges_due = True
 
     def _refuse(self, job_id: int, error: PlaitError | MemoryError) -> None:
         self._engine.cancel(job_id)
         self._jobs.pop(job_id, None)
-        self._out.append(Refused(job_id, fault_of(error)))
+        self._outgoing.add(Refused(job_id, fault_of(error)))
 
     def _feed(self, command: Feed) -> None:
         self._input(command.job, lambda: self._engine.feed(command))
@@ -198,12 +193,12 @@ class WorkerLoop:
     def _pause(self, command: Pause) -> None:
         if self._tell(command.job, lambda: self._engine.pause(command.job)):
             self._jobs[command.job].paused = True
-            self._gauges_due = True
+            self._outgoing.gauges_due = True
 
     def _resume(self, command: Resume) -> None:
         if self._tell(command.job, lambda: self._engine.resume(command.job)):
             self._jobs[command.job].paused = False
-            self._gauges_due = True
+            self._outgoing.gauges_due = True
 
     def _tell(self, job_id: int, call: Callable[[], None]) -> bool:
         """False when the job is over (the command crossed its end) or this ends it."""
@@ -235,10 +230,10 @@ class WorkerLoop:
 
     def _keep_prefixes(self, command: KeepPrefixes) -> None:
         self._engine.keep_prefixes(command.max_bytes)
-        self._gauges_due = True
+        self._outgoing.gauges_due = True
 
     def _pong(self, command: Ping) -> None:
-        self._out.append(Pong(command.n, self.stats()))
+        self._outgoing.add(Pong(command.n, self.stats()))
 
     def _shutdown(self, _: Shutdown) -> None:
         self._closing = True
@@ -262,55 +257,11 @@ class WorkerLoop:
         if stamps:
             self._books.dead_seconds += dead_seconds(stamps, begin, end, events) / len(computing)
         for event in events:
-            self._pass_on(event)
-
-    def _pass_on(self, event: Event) -> None:
-        match event:
-            case Item():
-                self._pass_on_item(event)
-            case Finished(job=job_id) | Failed(job=job_id):
-                job = self._jobs.get(job_id)
-                if job is not None and job.fault is None:
-                    self._out.append(event)
-            case Starved(job=job_id):
-                if (job := self._jobs.get(job_id)) is not None:
-                    event.inputs = job.inputs
-                    self._out.append(event)
-            case Released():
-                self._release(event)
-            case _:
-                self._out.append(event)
-
-    def _pass_on_item(self, item: Item) -> None:
-        if item.kind == BinaryKind.AUDIO_OUT:
-            assert len(item.data) <= MAX_AUDIO_FRAME_BYTES, "an audio frame too long"
-        elif item.kind == BinaryKind.ROWS:
-            assert len(item.data) <= MAX_ROWS_BYTES, "a frame of rows too long"
-        job = self._jobs.get(item.job)
-        if job is None:
-            complain(f"the adapter yielded an item of the unknown job {item.job}")
-        elif self._mailbox.stamp(item.job) is not None:
-            job.wasted += item.units
-        elif not job.cancelled:  # by a fault or the shutdown, which leave no stamp
-            self._out.append(item)
-
-    def _release(self, event: Released) -> None:
-        job = self._jobs.pop(event.job, None)
-        if job is None or not job.running:
-            complain(f"the adapter released job {event.job}, which was not running")
-            return
-        if job.fault is not None:
-            self._out.append(Failed(event.job, job.fault, event.usage))
-        event.wasted += job.wasted
-        self._out.append(event)
-        self._gauges_due = True
-        self._mailbox.forget(event.job)
+            self._outgoing.pass_on(event)
 
     def _flush(self) -> None:
-        if self._gauges_due:
-            self._out.append(Gauges(self.stats()))
-            self._gauges_due = False
-        if not self._out:
-            return
-        batch, self._out = self._out, []
-        self._send(batch)
+        if self._outgoing.gauges_due:
+            self._outgoing.add(Gauges(self.stats()))
+            self._outgoing.gauges_due = False
+        if events := self._outgoing.take():
+            self._send(events)
