@@ -29,7 +29,7 @@ from plait.engines.base import (
     Released,
     Stats,
 )
-from plait.engines.chat.prompt import ChatTokenizer
+from plait.engines.chat.prompt import ChatTokenizer, reserve_bytes
 from plait.engines.llamacpp.job import Job, TokenNames, make_job
 from plait.engines.llamacpp.request import Arrival, Gone, Inbox, Request
 from plait.engines.llamacpp.seats import Seats
@@ -81,8 +81,7 @@ class LlamaCpp:
     def prepare(self, job: Prepare) -> Prepared:
         made = make_job(job, self._tokenizer, self.info, grammars=self._grammars)
         self._jobs[job.job] = made
-        cells = len(made.prompt) + made.max_tokens
-        reserved = cells * self._kv_bytes_per_token
+        reserved = reserve_bytes(len(made.prompt) + made.max_tokens, self._kv_bytes_per_token)
         return Prepared(job.job, len(made.prompt), reserved, made.max_tokens)
 
     def start(self, job: int) -> None:
