@@ -100,6 +100,19 @@ async def test_a_stream_of_a_flood_gives_way_to_another_owner_and_goes_on_afterw
 
 
 @virtually
+async def test_who_gave_way_is_still_active_in_the_figures_and_not_queued() -> None:
+    world = World()
+    world.flood(count=SLOTS + 1)
+    await asyncio.sleep(TURN_SECONDS)
+    world.open("visitor")
+    await asyncio.sleep(PATIENCE_SECONDS + SOON_SECONDS)
+
+    figures = world.scheduler.tenancy.figures()
+
+    assert (figures.slots_used, figures.active, figures.queued) == (SLOTS, SLOTS + 1, 1)
+
+
+@virtually
 async def test_next_time_it_has_twice_as_long() -> None:
     world = World()
     hogs = world.flood(count=SLOTS)

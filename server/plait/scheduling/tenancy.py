@@ -17,7 +17,8 @@ from plait.scheduling.ticket import Ticket
 
 @dataclass(frozen=True, slots=True)
 class Figures:
-    """For people who watch. `active`: streams that hold or held a slot and run."""
+    """For people who watch. `active`: streams that hold or held a slot, also those that
+    want it back; `queued`: those that never had one."""
 
     slots: int
     slots_used: int
@@ -94,7 +95,7 @@ class Tenancy:
         self._pump.touch()
 
     def figures(self) -> Figures:
-        queued = len(self._line)
+        queued = sum(ticket.pending for ticket in self._tickets.values())
         return Figures(
             self._leases.slots,
             self._leases.slots_used,
