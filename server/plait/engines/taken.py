@@ -17,10 +17,13 @@ def taken_bytes() -> int:
 
 def _of(process: psutil.Process) -> int:
     try:
-        if psutil.LINUX:
-            return int(process.memory_full_info().pss)
-        return int(process.memory_info().rss)
-    except psutil.AccessDenied:  # of a process of our own: a sandbox that hides smaps
-        return int(process.memory_info().rss)
+        return _shared_once(process) if psutil.LINUX else int(process.memory_info().rss)
     except psutil.NoSuchProcess:
         return 0
+
+
+def _shared_once(process: psutil.Process) -> int:
+    try:
+        return int(process.memory_full_info().pss)
+    except psutil.AccessDenied:  # of a process of our own: a sandbox that hides smaps
+        return int(process.memory_info().rss)
