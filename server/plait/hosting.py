@@ -165,13 +165,20 @@ class Hosting:
 
     async def _watch_memory(self) -> None:
         while True:
-            available_bytes = await asyncio.to_thread(self._policy.available_bytes)
+            try:
+                available_bytes = await asyncio.to_thread(self._policy.available_bytes)
+            except OSError as error:  # no descriptor to spare: a reading is missed, not a server
+                log.warning("memory.unreadable", why=error.strerror)
+            else:
+                self._observe_memory(available_bytes)
             await self._killed_for_memory.observe()
-            was = self.machine.pressure.pressed
-            self.machine.observe_memory(available_bytes)
-            if (pressed := self.machine.pressure.pressed) != was:
-                log.warning("memory.pressure", pressed=pressed, available_bytes=available_bytes)
             await asyncio.sleep(self._policy.sample_seconds)
+
+    def _observe_memory(self, available_bytes: int) -> None:
+        was = self.machine.pressure.pressed
+        self.machine.observe_memory(available_bytes)
+        if (pressed := self.machine.pressure.pressed) != was:
+            log.warning("memory.pressure", pressed=pressed, available_bytes=available_bytes)
 
 
 class _Killings:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import random
 import signal
@@ -156,6 +157,19 @@ async def test_short_of_memory_new_streams_are_refused_running_ones_go_on_and_it
         assert (await client.hear_end(3))["type"] == "done"
         client.say({"type": "cancel", "id": 1})
         assert (await client.hear_end(1))["released"] is True
+
+
+async def test_a_reading_of_the_memory_that_fails_is_missed_and_nothing_else(home: Path) -> None:
+    failing = iter([OSError(errno.EMFILE, "Too many open files")])
+
+    def available_bytes() -> int:
+        for error in failing:
+            raise error
+        return 99
+
+    how = policy(available_bytes=available_bytes, sample_seconds=0.02)
+    async with gateway(home, how=how) as host:
+        await host.until(lambda: host.gateway.status()["memory"]["pressure"] is True)
 
 
 async def test_a_worker_that_the_system_kills_for_memory_is_told_as_such_and_replaced(
