@@ -69,8 +69,8 @@ def test_who_had_to_give_way_waits_in_its_owners_turn_and_is_never_timed_out() -
 # --- who gives way ------------------------------------------------------------------------------
 
 
-def test_of_an_owner_that_holds_several_the_longest_served_gives_way() -> None:
-    holders = [Holder(1, "a", since=2.0), Holder(2, "a", since=1.0), Holder(3, "b", since=0.0)]
+def test_of_an_owner_that_holds_several_the_last_to_come_gives_way() -> None:
+    holders = [Holder(1, "a", since=1.0), Holder(2, "a", since=2.0), Holder(3, "b", since=3.0)]
 
     assert way(waiting(9, "c"), holders).ticket == 2
 

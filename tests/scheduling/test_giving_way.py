@@ -89,13 +89,13 @@ async def test_a_stream_of_a_flood_gives_way_to_another_owner_and_goes_on_afterw
     await asyncio.sleep(TURN_SECONDS)
     visitor = world.open("visitor")
     await asyncio.sleep(PATIENCE_SECONDS + SOON_SECONDS)
-    assert world.sent(Pause) == [hogs[0].job]
+    assert world.sent(Pause) == [hogs[1].job]
     assert visitor.state is TicketState.RUNNING
 
     world.engine.finish(visitor.job)
     await settle()
 
-    assert world.sent(Resume) == [hogs[0].job]
+    assert world.sent(Resume) == [hogs[1].job]
     assert [hog.state.value for hog in hogs] == ["running", "running", "queued", "queued"]
 
 
@@ -120,7 +120,7 @@ async def test_next_time_it_has_twice_as_long() -> None:
     for number in (0, 1):
         visitor = world.open("visitor")
         await asyncio.sleep(PATIENCE_SECONDS + SOON_SECONDS)
-        assert world.sent(Pause) == [hog.job for hog in hogs[: number + 1]]
+        assert world.sent(Pause) == [hog.job for hog in hogs[::-1][: number + 1]]
         world.engine.finish(visitor.job)
         await settle()
     last = world.open("visitor")
@@ -141,9 +141,9 @@ async def test_a_stream_that_gave_way_can_be_cancelled_and_holds_nothing_then() 
     visitor = world.open("visitor")
     await asyncio.sleep(PATIENCE_SECONDS + SOON_SECONDS)
 
-    world.scheduler.cancel(hogs[0], 0.0)
+    world.scheduler.cancel(hogs[1], 0.0)
     world.engine.finish(visitor.job)
-    world.engine.finish(hogs[1].job)
+    world.engine.finish(hogs[0].job)
     await settle()
 
     assert all(listener.released for listener in world.heard.values())
@@ -169,12 +169,12 @@ async def test_memory_that_belongs_to_the_slot_goes_with_it_and_comes_back_with_
     await asyncio.sleep(TURN_SECONDS)
     visitor = world.open("visitor")
     await asyncio.sleep(PATIENCE_SECONDS + SOON_SECONDS)
-    assert (visitor.state, hogs[0].reserved_bytes) == (TicketState.RUNNING, 0)
+    assert (visitor.state, hogs[1].reserved_bytes) == (TicketState.RUNNING, 0)
 
     world.engine.finish(visitor.job)
     await settle()
 
-    assert (hogs[0].state, hogs[0].reserved_bytes) == (TicketState.RUNNING, 100)
+    assert (hogs[1].state, hogs[1].reserved_bytes) == (TicketState.RUNNING, 100)
 
 
 @virtually
@@ -185,7 +185,7 @@ async def test_batch_gives_way_to_interactive_of_its_own_owner() -> None:
     chat = world.open("app")
     await asyncio.sleep(PATIENCE_SECONDS + SOON_SECONDS)
 
-    assert world.sent(Pause) == [jobs[0].job]
+    assert world.sent(Pause) == [jobs[1].job]
     assert chat.state is TicketState.RUNNING
 
 

@@ -145,10 +145,8 @@ def make_way(
     asks_at = first.enqueued + PATIENCE_SECONDS
     if not due or asks_at > now:
         return Way(look_at=max(asks_at, min(holder.turn_ends for holder in askable)))
-    # Batch first, then of who has most, then who had to go least often and had its turn longest.
-    last = min(
-        due, key=lambda h: (not h.batch, -held.get(h.owner, 0), h.gave_way, h.since, h.ticket)
-    )
+    # Batch first, then of who has most; there the last to come, which has least to compute anew.
+    last = max(due, key=lambda h: (h.batch, held.get(h.owner, 0), h.since, h.ticket))
     return Way(ticket=last.ticket)
 
 
