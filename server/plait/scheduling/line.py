@@ -15,6 +15,7 @@ from plait.scheduling.fairness import crowds, in_order
 from plait.scheduling.ticket import Ticket, TicketState
 
 MAX_PREPARING = 8
+MAX_TURNS = 1024  # owners whose last turn is remembered; beyond, who had it longest ago had none
 
 
 class Line:
@@ -117,7 +118,7 @@ class Line:
             self._timeout_seconds,
         )
         if not decision.waiting:
-            self._served.clear()  # turns matter only while somebody waits; else it grows for ever
+            self._served.clear()  # turns matter only while somebody waits
         return decision
 
     def grant(self, ticket: Ticket) -> None:
@@ -125,6 +126,8 @@ class Line:
         del self.queued[ticket.job]
         self._served.pop(ticket.owner, None)
         self._served[ticket.owner] = None
+        if len(self._served) > MAX_TURNS:  # owners may be connections, and those come and go
+            del self._served[next(iter(self._served))]
         ticket.displaced = False
 
     @property
