@@ -51,6 +51,7 @@ async def test_an_idle_model_gives_its_process_and_memory_to_the_one_asked_for(h
         assert host.gateway.status()["memory"]["used_bytes"] == 600 * MB
         assert host.metric("plait_model_evictions_total", model="a") == 1
         assert host.metric("plait_model_bytes", model="a") == 0
+        assert (host.metric("plait_slots", model="a"), host.model("a")["slots"]) == (0, 0)
         assert host.metric("plait_model_loads_total", model="b") == 1
 
 

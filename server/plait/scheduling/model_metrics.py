@@ -34,6 +34,9 @@ class ModelMetrics:
         self._m.engine_up.labels(self._model).set(1)
 
     def unloaded(self) -> None:
+        """Nothing can be granted until another worker is ready."""
+        self._m.slots.labels(self._model).set(0)
+        self._m.kv_budget_bytes.labels(self._model).set(0)
         self._m.engine_up.labels(self._model).set(0)
 
     def lost(self) -> None:
