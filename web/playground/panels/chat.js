@@ -5,6 +5,7 @@ import { isRunning } from "../chats.js";
 import { createComposer } from "../composer.js";
 import { h, icon } from "../dom.js";
 import { LastStops } from "../last-stops.js";
+import { panelHead } from "../panel-head.js";
 import { Tabs } from "../tabs.js";
 
 /** @import { App } from "../main.js" */
@@ -71,16 +72,7 @@ class ChatPanel {
       },
     );
     root.append(
-      h(
-        "header",
-        { class: "panel-head" },
-        h("h1", {}, "Chat"),
-        this.tabs.list,
-        h("span", { class: "spacer" }),
-        this.stopAll,
-        this.stops.element,
-        this.clear,
-      ),
+      panelHead("Chat", [this.tabs.list], [this.stopAll, this.stops.element, this.clear]),
       this.tabs.pane,
       this.tabs.codePane,
       this.composer.element,

@@ -5,6 +5,7 @@ import { h, icon } from "../dom.js";
 import { createEmbedComposer } from "../embed-composer.js";
 import { EmbeddingCard } from "../embedding-card.js";
 import { LastStops } from "../last-stops.js";
+import { panelHead } from "../panel-head.js";
 import { Tabs } from "../tabs.js";
 
 /** @import { App } from "../main.js" */
@@ -112,14 +113,7 @@ class EmbedPanel {
       () => this.#render(),
     );
     root.append(
-      h(
-        "header",
-        { class: "panel-head" },
-        h("h1", {}, "Embed"),
-        this.tabs.list,
-        h("span", { class: "spacer" }),
-        this.stops.element,
-      ),
+      panelHead("Embed", [this.tabs.list], [this.stops.element]),
       this.tabs.pane,
       this.tabs.codePane,
       this.composer.element,

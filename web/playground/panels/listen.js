@@ -5,6 +5,7 @@ import { h, icon } from "../dom.js";
 import { LastStops } from "../last-stops.js";
 import { ListeningCard } from "../listening-card.js";
 import { isListening } from "../new-listening.js";
+import { panelHead } from "../panel-head.js";
 import { createRecorder } from "../recorder.js";
 import { Tabs } from "../tabs.js";
 
@@ -56,14 +57,7 @@ class ListenPanel {
     );
     this.drop = h("p", { class: "drop", hidden: true }, "Drop it: it is transcribed at once");
     root.append(
-      h(
-        "header",
-        { class: "panel-head" },
-        h("h1", {}, "Listen"),
-        this.tabs.list,
-        h("span", { class: "spacer" }),
-        this.stops.element,
-      ),
+      panelHead("Listen", [this.tabs.list], [this.stops.element]),
       this.tabs.pane,
       this.tabs.codePane,
       this.recorder.element,

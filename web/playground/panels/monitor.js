@@ -6,6 +6,7 @@
 import { Counters } from "../counters.js";
 import { h, setText } from "../dom.js";
 import { MachineView } from "../machine-view.js";
+import { panelHead } from "../panel-head.js";
 import { mayRead } from "../poller.js";
 import { StatusCards } from "../status-card.js";
 import { appShown, modelShown } from "../status-shown.js";
@@ -57,12 +58,10 @@ class MonitorPanel {
     );
     this.counters.element.hidden = true;
     root.append(
-      h(
-        "header",
-        { class: "panel-head" },
-        h("h1", {}, "Monitor"),
-        h("span", { class: "spacer" }),
-        h("p", { class: "hint" }, "last two minutes, every connection", this.links),
+      panelHead(
+        "Monitor",
+        [],
+        [h("p", { class: "hint" }, "last two minutes, every connection", this.links)],
       ),
       h(
         "div",

@@ -4,6 +4,7 @@ import { preparePlayback } from "../../sdk/index.js";
 import { createAbsent } from "../absent.js";
 import { h, icon } from "../dom.js";
 import { LastStops } from "../last-stops.js";
+import { panelHead } from "../panel-head.js";
 import { createSpeechComposer } from "../speech-composer.js";
 import { Stage } from "../stage.js";
 import { Tabs } from "../tabs.js";
@@ -62,14 +63,7 @@ class SpeakPanel {
       () => this.#render(),
     );
     root.append(
-      h(
-        "header",
-        { class: "panel-head" },
-        h("h1", {}, "Speak"),
-        this.tabs.list,
-        h("span", { class: "spacer" }),
-        this.stops.element,
-      ),
+      panelHead("Speak", [this.tabs.list], [this.stops.element]),
       this.tabs.pane,
       this.tabs.codePane,
       this.composer.element,
