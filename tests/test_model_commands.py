@@ -16,6 +16,7 @@ import pytest
 
 from plait import cli, exits
 from plait.models import ModelStore
+from plait.models.forms import METHOD_OF
 from tests.models.tiny import write_gguf
 from tests.models.tiny_speech import VOICES, converter, write_model_directory
 from tests.models.whisper.tiny import ENGLISH, write_ggml
@@ -163,3 +164,7 @@ def test_an_installed_speech_model_is_listed_with_forms_and_voices(
     assert cli.main(["models", "list"]) == exits.EXIT_OK
     said = capsys.readouterr().out
     assert f"own  synthesize, onnx, 1.6 MB, {len(VOICES)} voices, unknown, in " in said
+
+
+def test_every_form_of_a_model_can_be_pulled() -> None:
+    assert set(cli.PULLABLE) == METHOD_OF.keys()

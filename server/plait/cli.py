@@ -33,7 +33,7 @@ from plait.terminal import fail, say
 if TYPE_CHECKING:
     pass
 
-PULLABLE = ("llamacpp", "mlx", "kokoro-onnx", "kokoro-torch", "whisper")
+PULLABLE = ("llamacpp", "mlx", "kokoro-onnx", "kokoro-torch", "whisper", "onnx")
 
 
 def main(argv: Sequence[str] | None = None) -> int:
