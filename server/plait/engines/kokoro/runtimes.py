@@ -111,6 +111,7 @@ class OpenVinoGraph:
             "INFERENCE_NUM_THREADS": threads,
             "INFERENCE_PRECISION_HINT": "f32",
             "PERFORMANCE_HINT": "LATENCY",
+            "ENABLE_CPU_PINNING": False,  # its threads stay where the worker is told to compute
         }
         self._model: Any = core.compile_model(core.read_model(str(path)), "CPU", settings)
         self._request: Any = self._model.create_infer_request()
