@@ -62,14 +62,16 @@ def check_host(host: str) -> None:
     )
 
 
-def check_origins(origins: Iterable[str]) -> None:
-    """Raises ConfigError for an origin that no browser would ever send."""
+def check_origins(
+    origins: Iterable[str], shown: str = "allowed_origins", key: str = "allowed_origins"
+) -> None:
+    """Raises ConfigError for an origin that no browser would ever send; `shown`: where it stands."""
     for origin in origins:
         if not _ORIGIN.fullmatch(origin):
             raise ConfigError(
-                f"allowed_origins must be scheme://host or scheme://host:port, not {origin!r}."
+                f"{shown} must be scheme://host or scheme://host:port, not {origin!r}."
                 " Write it in lower case and without a path, like https://app.example.",
-                key="allowed_origins",
+                key=key,
             )
 
 

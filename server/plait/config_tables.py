@@ -87,7 +87,7 @@ def read_apps(raw: object, where: str) -> dict[str, AppTable]:
                 key="apps",
             )
         app = apps[name] = _convert(table, AppTable, f"[apps.{name}] in {where}")
-        check_origins(app.origins)
+        check_origins(app.origins, f"origins of [apps.{name}] in {where}", "apps")
         for value in app.token_hashes:
             if not TOKEN_HASH.fullmatch(value):
                 raise ConfigError(
