@@ -65,7 +65,7 @@ def check_host(host: str) -> None:
 def check_origins(
     origins: Iterable[str], shown: str = "allowed_origins", key: str = "allowed_origins"
 ) -> None:
-    """Raises ConfigError for an origin that no browser would ever send; `shown`: where it stands."""
+    """Raises ConfigError for an origin that no browser ever sends; `shown`: where it stands."""
     for origin in origins:
         if not _ORIGIN.fullmatch(origin):
             raise ConfigError(
