@@ -99,9 +99,17 @@ def test_interactive_never_gives_way_to_batch() -> None:
 
 
 def test_nobody_is_asked_before_its_turn_is_over_and_that_time_is_told() -> None:
-    holders = [Holder(1, "a", 2.0), Holder(2, "a", 1.0, gave_way=1)]
+    holders = [Holder(1, "a", 9.0), Holder(2, "a", 9.0)]
 
-    assert way(waiting(9, "c"), holders, now=5.0) == Way(look_at=2.0 + TURN_SECONDS)
+    assert way(waiting(9, "c"), holders, now=9.0) == Way(look_at=9.0 + TURN_SECONDS)
+
+
+def test_who_gave_way_twice_has_four_times_as_long_before_it_is_asked_again() -> None:
+    holders = [Holder(1, "a", 9.0, gave_way=2), Holder(2, "a", 9.0, gave_way=3)]
+
+    asked = way(waiting(9, "c"), holders, now=9.0 + 3 * TURN_SECONDS)
+
+    assert asked == Way(look_at=9.0 + 4 * TURN_SECONDS)
 
 
 def test_nobody_is_asked_by_one_that_has_just_come() -> None:

@@ -113,27 +113,6 @@ async def test_who_gave_way_is_still_active_in_the_figures_and_not_queued() -> N
 
 
 @virtually
-async def test_next_time_it_has_twice_as_long() -> None:
-    world = World()
-    hogs = world.flood(count=SLOTS)
-    await asyncio.sleep(TURN_SECONDS)
-    for number in (0, 1):
-        visitor = world.open("visitor")
-        await asyncio.sleep(PATIENCE_SECONDS + SOON_SECONDS)
-        assert world.sent(Pause) == [hog.job for hog in hogs[::-1][: number + 1]]
-        world.engine.finish(visitor.job)
-        await settle()
-    last = world.open("visitor")
-    await asyncio.sleep(2 * TURN_SECONDS - 3 * (PATIENCE_SECONDS + SOON_SECONDS))
-    assert len(world.sent(Pause)) == 2
-
-    await asyncio.sleep(2 * TURN_SECONDS)
-
-    assert len(world.sent(Pause)) == 3
-    assert last.state is TicketState.RUNNING
-
-
-@virtually
 async def test_a_stream_that_gave_way_can_be_cancelled_and_holds_nothing_then() -> None:
     world = World()
     hogs = world.flood(count=SLOTS)

@@ -30,7 +30,7 @@ from dataclasses import dataclass
 from typing import Protocol, TypeVar
 
 PATIENCE_SECONDS = 1.0
-TURN_SECONDS = 4.0
+TURN_SECONDS = 1.0
 
 
 class Waiting(Protocol):
