@@ -34,7 +34,7 @@ from plait.engines.llamacpp.job import Job, TokenNames, make_job
 from plait.engines.llamacpp.request import Arrival, Gone, Inbox, Request
 from plait.engines.llamacpp.seats import Seats
 from plait.engines.llamacpp.server import allocated_tokens, slots_processing
-from plait.engines.llamacpp.turns import Turns
+from plait.engines.llamacpp.turns import Turns, take_next
 from plait.engines.llamacpp.wire import Chunk, completion_body, probe_body
 from plait.errors import GenerationFailed, InvalidRequest
 
@@ -195,7 +195,7 @@ class LlamaCpp:
 
     def _seat_waiting(self) -> None:
         while self._waiting and self._seats.free and self._turns.free:
-            self._begin(self._waiting.popleft())
+            self._begin(take_next(self._waiting))
         reader = self._turns.reader if self._waiting else None
         if reader is not None:
             unread_tokens = self._jobs[reader.job].unread_tokens

@@ -51,6 +51,7 @@ class Job:
     cached_tokens: int | None = None
     processed_tokens: int = 0
     reseeded: bool = False
+    passed: int = 0  # in the line for a turn, by prompts that came later
     unnamed_tokens: int = 0  # produced, but their ids could not be found out
     _base_tokens: int = 0  # produced before the request under way
     _request_tokens: int = 0  # its prompt

@@ -4,14 +4,45 @@ llama.cpp fills its batch with the prompt of the lowest slot before it looks at 
 alone, a short prompt would wait until a long one is read, and so would its cancel (the library
 asks "stop?" only when it delivers something) and the confirmation of every other end. So the one
 request that reads gives way: after a chunk when a shorter one waits, and at once when another one
-ends. What it has read stays in its slot's cache and is not read again. Knows no jobs.
+ends. What it has read stays in its slot's cache and is not read again. Knows of jobs only how much
+they have still to read.
 """
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Mapping
+from typing import Protocol, TypeVar
 
 from plait.engines.llamacpp.request import Request
+
+
+class Waits(Protocol):
+    """`passed`: how often somebody who came later was taken before it."""
+
+    passed: int
+
+    @property
+    def unread_tokens(self) -> int: ...
+
+
+W = TypeVar("W", bound=Waits)
+
+
+def take_next(waiting: deque[W]) -> W:
+    """Whose prompt is read next: the shortest, for any other would give way to it after a chunk.
+
+    Each time one is passed it counts half as long, so no stream of short prompts keeps a long one
+    waiting for ever; equals go in order of arrival.
+    """
+    first = min(waiting, key=lambda job: job.unread_tokens >> job.passed)
+    for job in waiting:
+        if job is first:
+            break
+        job.passed += 1
+    waiting.remove(first)
+    first.passed = 0
+    return first
 
 
 class Turns:
