@@ -2,7 +2,8 @@
 
 The last line reads `N passed, N failed` (`, N skipped` may follow) and sums the suites' own
 machine-readable reports, never their console text. A suite that dies without a report counts as one
-failure, and a suite that ran no test as well. Does NOT set anything up: the Makefile did.
+failure, and a suite that ran no test as well. Names joined by `+` run at the same time, the output
+of all but the first once they are done. Does NOT set anything up: the Makefile did.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import sys
 import time
 import xml.etree.ElementTree as ElementTree
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -38,9 +40,18 @@ class Counts:
         return f"{line}, {self.skipped} skipped" if self.skipped else line
 
 
-def run(command: list[str], cwd: Path) -> int:
-    print(f"\n$ {' '.join(command)}", flush=True)
-    return subprocess.run(command, cwd=cwd, env=environment(), check=False).returncode
+def run(command: list[str], cwd: Path, *, aside: bool) -> int:
+    """`aside`: another suite has the console meanwhile."""
+    shown = f"\n$ {' '.join(command)}"
+    if not aside:
+        print(shown, flush=True)
+        return subprocess.run(command, cwd=cwd, env=environment(), check=False).returncode
+    done = subprocess.run(
+        command, cwd=cwd, env=environment(), check=False, stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT, text=True, errors="replace",
+    )  # fmt: skip
+    print(f"{shown}\n{done.stdout}", flush=True)
+    return done.returncode
 
 
 def environment() -> dict[str, str]:
@@ -50,10 +61,10 @@ def environment() -> dict[str, str]:
     return {**os.environ, **browser, "PLAIT_TEST_PYTHON": sys.executable}
 
 
-def run_pytest(folder: str) -> Counts:
-    report = REPORTS / f"{folder}.xml"
-    command = [sys.executable, "-m", "pytest", folder, f"--junit-xml={report}", "--durations=10"]
-    code = run(command, ROOT)
+def run_pytest(folder: str, *options: str, name: str, aside: bool) -> Counts:
+    report = REPORTS / f"{name}.xml"
+    command = [sys.executable, "-m", "pytest", folder, *options]
+    code = run([*command, f"--junit-xml={report}", "--durations=10"], ROOT, aside=aside)
     if not report.exists():
         return Counts(failed=1)
     counts = Counts()
@@ -68,7 +79,7 @@ def run_pytest(folder: str) -> Counts:
     return honest(counts, code)
 
 
-def run_node() -> Counts:
+def run_node(*, aside: bool) -> Counts:
     report = REPORTS / "web.tap"
     reporters = [
         *("--test-reporter=spec", "--test-reporter-destination=stdout"),
@@ -78,7 +89,7 @@ def run_node() -> Counts:
     files = sorted(
         str(path.relative_to(ROOT / "web")) for path in ROOT.glob("web/test/**/*.test.js")
     )
-    code = run(["node", "--test", *reporters, *files], ROOT / "web")
+    code = run(["node", "--test", *reporters, *files], ROOT / "web", aside=aside)
     if not report.exists():
         return Counts(failed=1)
     totals = dict.fromkeys(("pass", "fail", "cancelled", "skipped", "todo"), 0)
@@ -99,22 +110,35 @@ def honest(counts: Counts, exit_code: int) -> Counts:
     return counts
 
 
-SUITES: dict[str, Callable[[], Counts]] = {
-    "python": lambda: run_pytest("tests"),
-    "web": run_node,
-    "e2e": lambda: run_pytest("e2e"),
+def run_suite(name: str, *, aside: bool = False) -> str:
+    """Its line for the end of the run; its counts go into `COUNTS`."""
+    started = time.monotonic()
+    COUNTS[name] = SUITES[name](aside)
+    return f"{name}: {COUNTS[name]} in {time.monotonic() - started:.0f} s"
+
+
+COUNTS: dict[str, Counts] = {}
+SUITES: dict[str, Callable[[bool], Counts]] = {
+    "python": lambda aside: run_pytest("tests", "-m", "not waits", name="python", aside=aside),
+    # Those that wait for time-outs of half a minute and hardly compute: beside another suite.
+    "waits": lambda aside: run_pytest("tests", "-m", "waits", name="waits", aside=aside),
+    "web": lambda aside: run_node(aside=aside),
+    "e2e": lambda aside: run_pytest("e2e", name="e2e", aside=aside),
 }
 
 
-def main(names: list[str]) -> int:
+def main(groups: list[str]) -> int:
     REPORTS.mkdir(parents=True, exist_ok=True)
     for stale in REPORTS.iterdir():
         stale.unlink()
-    total, lines = Counts(), []
-    for name in names:
-        started = time.monotonic()
-        counts = SUITES[name]()
-        lines.append(f"{name}: {counts} in {time.monotonic() - started:.0f} s")
+    lines = []
+    for group in groups:
+        first, *others = group.split("+")
+        with ThreadPoolExecutor() as pool:
+            beside = [pool.submit(run_suite, name, aside=True) for name in others]
+            lines += [run_suite(first), *(future.result() for future in beside)]
+    total = Counts()
+    for counts in COUNTS.values():
         total.add(counts)
     print("\n" + "\n".join(lines) + f"\n{total}", flush=True)
     return 1 if total.failed else 0

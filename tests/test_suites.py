@@ -11,6 +11,7 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 
 PASSES = "def test_passes(): pass\n"
+WAITS = "import pytest\n@pytest.mark.waits\ndef test_waits(): pass\n"
 FAILS = "def test_fails(): assert False\n"
 SKIPS = "import pytest\ndef test_skips(): pytest.skip('no reason')\n"
 SUBTESTS = (
@@ -29,12 +30,12 @@ def checkout(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def run(checkout: Path, *sources: str) -> tuple[int, str]:
-    """Run the python suite over these test files; returns exit status and last line."""
+def run(checkout: Path, *sources: str, suites: str = "python") -> tuple[int, str]:
+    """Run the suites over these test files; returns exit status and last line."""
     for number, source in enumerate(sources):
         (checkout / "tests" / f"test_{number}.py").write_text(source)
     done = subprocess.run(
-        [sys.executable, ".ci/suites.py", "python"],
+        [sys.executable, ".ci/suites.py", suites],
         cwd=checkout, capture_output=True, text=True, check=False,
     )  # fmt: skip
     return done.returncode, done.stdout.splitlines()[-1]
@@ -67,3 +68,11 @@ def test_a_run_that_dies_is_a_failure(checkout: Path) -> None:
     status, line = run(checkout, "import os\ndef test_dies(): os._exit(0)\n")
 
     assert (status, line) == (1, "0 passed, 1 failed")
+
+
+def test_suites_at_the_same_time_are_both_counted_and_one_failure_fails_the_run(
+    checkout: Path,
+) -> None:
+    failing = WAITS.replace("pass\n", "assert False\n")
+
+    assert run(checkout, PASSES, failing, suites="python+waits") == (1, "1 passed, 1 failed")

@@ -39,6 +39,7 @@ async def hear_without_acking(client: Peer, streams: int) -> dict[int, list[str]
 
 
 @pytest.mark.slow
+@pytest.mark.waits
 async def test_a_peer_that_never_acks_is_paused_then_slow_while_others_run_at_full_speed() -> None:
     with live_server(slots=9, max_tokens=1 << 20, context_tokens=1 << 20) as server:
         async with peer(server.ws_url) as stuck, peer(server.ws_url) as other:
@@ -99,6 +100,7 @@ class Watching(ClientConnection):
 
 
 @pytest.mark.slow
+@pytest.mark.waits
 async def test_a_silent_engine_is_bridged_by_pings_within_a_proxys_patience(
     server: LiveServer,
 ) -> None:

@@ -97,6 +97,7 @@ async def test_two_hundred_disconnects_leak_no_slot(server: LiveServer) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.waits
 async def test_a_half_open_peer_is_freed_within_20_s_of_ping_and_time_out(
     server: LiveServer,
 ) -> None:
@@ -106,6 +107,7 @@ async def test_a_half_open_peer_is_freed_within_20_s_of_ping_and_time_out(
 
 
 @pytest.mark.slow
+@pytest.mark.waits
 async def test_a_peer_that_stops_reading_tcp_ends_by_ping_time_out_with_flat_memory() -> None:
     with live_server(slots=8, max_tokens=1 << 20, context_tokens=1 << 20) as server:
         before = server_rss(server)

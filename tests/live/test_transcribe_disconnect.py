@@ -84,6 +84,7 @@ async def test_a_queued_transcription_whose_speaker_leaves_frees_its_place(
 
 
 @pytest.mark.slow
+@pytest.mark.waits
 async def test_a_half_open_microphone_is_freed_by_ping_time_out(
     listening_server: LiveServer,
 ) -> None:

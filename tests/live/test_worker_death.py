@@ -104,6 +104,7 @@ async def test_a_cancel_of_a_stopped_worker_is_answered_unreleased_after_100_ms(
 
 
 @pytest.mark.slow
+@pytest.mark.waits
 async def test_a_job_that_ignores_its_cancel_costs_the_worker_its_life_after_10_s(
     mortal: LiveServer,
 ) -> None:
