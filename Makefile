@@ -95,7 +95,7 @@ check-web: web
 	cd web && npm run --silent check
 
 test: setup-dev torch web browser model ## every test: Python, JavaScript, end to end; sets up all it needs
-	@$(BIN)/python .ci/suites.py python web+waits e2e
+	@$(BIN)/python .ci/suites.py python web+waits+installs e2e
 
 e2e: setup-dev web browser model ## the browser tests alone
 	@$(BIN)/python .ci/suites.py e2e

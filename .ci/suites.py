@@ -119,9 +119,12 @@ def run_suite(name: str, *, aside: bool = False) -> str:
 
 COUNTS: dict[str, Counts] = {}
 SUITES: dict[str, Callable[[bool], Counts]] = {
-    "python": lambda aside: run_pytest("tests", "-m", "not waits", name="python", aside=aside),
-    # Those that wait for time-outs of half a minute and hardly compute: beside another suite.
+    "python": lambda aside: run_pytest(
+        "tests", "-m", "not waits and not installs", name="python", aside=aside
+    ),
+    # Those that wait for time-outs of half a minute, or for pip: beside another suite.
     "waits": lambda aside: run_pytest("tests", "-m", "waits", name="waits", aside=aside),
+    "installs": lambda aside: run_pytest("tests", "-m", "installs", name="installs", aside=aside),
     "web": lambda aside: run_node(aside=aside),
     "e2e": lambda aside: run_pytest("e2e", name="e2e", aside=aside),
 }

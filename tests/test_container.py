@@ -112,6 +112,7 @@ def start(fake_plait: Path, home: Path, token: str = "") -> dict[str, str]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
+@pytest.mark.installs
 def test_the_dockerfiles_install_steps_give_a_working_plait_with_its_web_files(
     tmp_path: Path,
 ) -> None:
