@@ -76,7 +76,7 @@ def test_a_release_that_is_late_is_not_claimed(playground: Playground) -> None:
     expect(card.receipt).to_have_attribute("data-tone", "warn")
     expect(card.receipt).to_contain_text("needed more than 100 ms to confirm")
     expect(card.receipt).to_contain_text("slot back since")
-    expect(playground.page.get_by_text("1 late")).to_be_visible()
+    expect(playground.page.get_by_text("1 late", exact=True)).to_be_visible()
 
 
 def test_a_failed_answer_keeps_its_text_and_says_what_to_do(playground: Playground) -> None:
