@@ -201,7 +201,9 @@ def _serve(parsed: argparse.Namespace) -> int:
         specs = [one.spec for one in provided]
         listen(listening, config.host, config.port)
         url = playground_url(config.host, listening.getsockname()[1])
-        say(f"Plait serves {' and '.join(spec.model for spec in specs)} at {url}")
+        *others, last = [spec.model for spec in specs]
+        names = f"{', '.join(others)} and {last}" if others else last
+        say(f"Plait serves {names} at {url}")
         say("Ctrl-C stops it.")
         if not parsed.no_open and sys.stdout.isatty():
             import webbrowser
