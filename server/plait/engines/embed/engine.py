@@ -26,7 +26,6 @@ from plait.engines.base import (
     LoadSpec,
     Prepare,
     Prepared,
-    Released,
     Stats,
 )
 from plait.engines.computing import CallThread, ComputingThread
@@ -36,6 +35,7 @@ from plait.engines.embed.model import EmbeddingModel, Floats, Interrupted
 from plait.engines.embed.packing import Batch, Pace, Packer
 from plait.engines.embed.pooling import normalized
 from plait.engines.embed.texts import no_vector
+from plait.engines.job_keeping import JobKeeping
 from plait.errors import InvalidRequest, UnsupportedMethod
 from plait.wire.messages import Format
 
@@ -48,7 +48,7 @@ STALLED_SECONDS = 60.0
 JOBS_PER_SLOT = 8
 
 
-class EmbedEngine:
+class EmbedEngine(JobKeeping[EmbedJob]):
     """Implements `Engine` for embed; see the module's docstring."""
 
     def __init__(
@@ -62,7 +62,8 @@ class EmbedEngine:
         thread: CallThread[Floats] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._spec = spec
+        self._packer = Packer()
+        super().__init__(spec, self._packer, clock)
         self._flags = flags
         self._model = model
         self._encoder = encoder
@@ -71,10 +72,6 @@ class EmbedEngine:
         self._job_bytes = job_bytes(self._settings)
         self._pace = pace or Pace()
         self._thread = ComputingThread[Floats]("batches") if thread is None else thread
-        self._clock = clock
-        self._jobs: dict[int, EmbedJob] = {}
-        self._packer = Packer()
-        self._events: list[Event] = []
         # What is under way; also read by the command reader thread.
         self._computing: Batch | None = None
         self._submitted_at = 0.0
@@ -112,13 +109,6 @@ class EmbedEngine:
         self._jobs[job.job] = entry
         return Prepared(job.job, 0, self._job_bytes, 0)
 
-    def start(self, job: int) -> None:
-        entry = self._jobs[job]
-        assert not entry.started, "a job starts once"
-        entry.started = True
-        self._packer.join(entry)
-        assert self._slots_used() <= self._spec.slots, "the scheduler overbooked the slots"
-
     def feed(self, feed: Feed) -> None:
         """Legal before and after `start`. Raises InvalidRequest when the texts are complete."""
         entry = self._jobs.get(feed.job)
@@ -128,21 +118,9 @@ class EmbedEngine:
             raise InvalidRequest("The texts of this stream are complete; open another for more.")
         entry.feed(feed.texts or ())
 
-    def finish_input(self, job: int) -> None:
-        entry = self._jobs.get(job)
-        if entry is not None:
-            entry.finish_input()
-
-    def pause(self, job: int) -> None:
-        entry = self._jobs.get(job)
-        if entry is not None:
-            entry.paused = True
-
     def resume(self, job: int) -> None:
-        entry = self._jobs.get(job)
-        if entry is not None:
-            entry.paused = False
-            assert self._slots_used() <= self._spec.slots, "the scheduler overbooked the slots"
+        super().resume(job)
+        assert self._slots_used() <= self._spec.slots, "the scheduler overbooked the slots"
 
     def cancel(self, job: int) -> None:
         entry = self._jobs.get(job)
@@ -156,12 +134,6 @@ class EmbedEngine:
                 self._model.interrupt()
         else:
             self._release(entry)
-
-    def _release(self, entry: EmbedJob) -> None:
-        """Called when nothing is computed for it any more."""
-        del self._jobs[entry.id]
-        self._packer.leave(entry)
-        self._events.append(Released(entry.id, self._clock(), 0, entry.usage))
 
     # --- computing -----------------------------------------------------------------------------
 
@@ -277,15 +249,9 @@ class EmbedEngine:
     def _jobs_now(self) -> list[EmbedJob]:
         return [job for job in self._jobs.values() if job.active]
 
-    def keep_prefixes(self, max_bytes: int) -> None:
-        """Nothing is kept of jobs that are over."""
-
     def stats(self) -> Stats:
         held = sum(job.held_bytes for job in self._jobs.values() if job.started)
         return Stats(slots_used=self._slots_used(), kv_bytes=held)
-
-    def _slots_used(self) -> int:
-        return sum(job.started and not job.paused for job in self._jobs.values())
 
     def close(self) -> None:
         self._jobs.clear()

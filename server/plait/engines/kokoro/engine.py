@@ -25,10 +25,10 @@ from plait.engines.base import (
     LoadSpec,
     Prepare,
     Prepared,
-    Released,
     Stats,
 )
 from plait.engines.computing import CallThread, ComputingThread
+from plait.engines.job_keeping import JobKeeping
 from plait.engines.kokoro.faults import failure_of, nothing_to_speak, read_params
 from plait.engines.kokoro.jobs import SpeechJob, SpokenText, Synthesizer, Work
 from plait.engines.kokoro.model import SAMPLE_RATE, Interrupted, KokoroModel
@@ -61,7 +61,7 @@ class FrontEnd(Protocol):
         """Raises InvalidRequest (param language) for one that cannot be pronounced here."""
 
 
-class KokoroEngine:
+class KokoroEngine(JobKeeping[SpeechJob]):
     """Implements `Engine` for synthesize; see the module's docstring."""
 
     def __init__(
@@ -75,16 +75,13 @@ class KokoroEngine:
         thread: CallThread[Samples | None] | None = None,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
-        self._spec = spec
+        self._turns: Turns[SpeechJob] = Turns()
+        super().__init__(spec, self._turns, clock)
         self._flags = flags
         self._synthesizer = synthesizer
         self._model = synthesizer.model
         self._front_end = front_end
         self._voices = voices
-        self._clock = clock
-        self._jobs: dict[int, SpeechJob] = {}
-        self._turns: Turns[SpeechJob] = Turns()
-        self._events: list[Event] = []
         self._thread = ComputingThread[Samples | None]("windows") if thread is None else thread
         # Whose window is under way; also read by the command reader thread.
         self._computing: SpeechJob | None = None
@@ -148,13 +145,6 @@ class KokoroEngine:
         if not speakable:
             raise nothing_to_speak()
 
-    def start(self, job: int) -> None:
-        entry = self._jobs[job]
-        assert not entry.started, "a job starts once"
-        entry.started = True
-        self._turns.join(entry)
-        assert self._slots_used() <= self._spec.slots, "the scheduler overbooked the slots"
-
     def feed(self, feed: Feed) -> None:
         """Legal before and after `start`. Raises InvalidRequest when the text is complete."""
         entry = self._jobs.get(feed.job)
@@ -164,21 +154,6 @@ class KokoroEngine:
             raise InvalidRequest("The text of this stream is complete; open another one for more.")
         for text in feed.texts or ():
             entry.feed(text)
-
-    def finish_input(self, job: int) -> None:
-        entry = self._jobs.get(job)
-        if entry is not None:
-            entry.finish_input()
-
-    def pause(self, job: int) -> None:
-        entry = self._jobs.get(job)
-        if entry is not None:
-            entry.paused = True
-
-    def resume(self, job: int) -> None:
-        entry = self._jobs.get(job)
-        if entry is not None:
-            entry.paused = False
 
     def cancel(self, job: int) -> None:
         entry = self._jobs.get(job)
@@ -191,12 +166,6 @@ class KokoroEngine:
             self._model.interrupt()
         else:
             self._release(entry)
-
-    def _release(self, entry: SpeechJob) -> None:
-        """Called when nothing is computed for it any more."""
-        del self._jobs[entry.id]
-        self._turns.leave(entry)
-        self._events.append(Released(entry.id, self._clock(), 0, entry.usage))
 
     # --- computing -----------------------------------------------------------------------------
 
@@ -284,15 +253,9 @@ class KokoroEngine:
     def idle(self) -> bool:
         return not self._events and self._computing is None and not self._turns.any_work
 
-    def keep_prefixes(self, max_bytes: int) -> None:
-        """Nothing is kept of jobs that are over."""
-
     def stats(self) -> Stats:
         held = sum(job.held_bytes for job in self._jobs.values())
         return Stats(slots_used=self._slots_used(), kv_bytes=held)
-
-    def _slots_used(self) -> int:
-        return sum(job.started and not job.paused for job in self._jobs.values())
 
     def close(self) -> None:
         self._jobs.clear()
