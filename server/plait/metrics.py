@@ -45,6 +45,7 @@ class Metrics:
         )
         self._streams(r)
         self._models(r)
+        self._work(r)
         self._memory(r)
 
     def _streams(self, r: CollectorRegistry) -> None:
@@ -113,6 +114,9 @@ class Metrics:
         self.late_releases_total = Counter(
             "plait_late_releases_total", "Releases later than the bound", model, registry=r
         )
+
+    def _work(self, r: CollectorRegistry) -> None:
+        model = ["model"]
         self.tokens_total = Counter(
             "plait_tokens_total", "Chat tokens that came out of the engine", model, registry=r
         )
