@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Literal
 
@@ -39,11 +40,8 @@ PICTURES: list[tuple[str, Theme, ViewportSize]] = [
 ]
 
 
-def take(browser: Browser, server: LiveServer, name: str, theme: Theme, size: ViewportSize) -> bool:
+def take(playground: Playground, file: Path) -> bool:
     """True when the stop was confirmed in time, as the picture shows it then."""
-    server.wait_idle(30)
-    context = browser.new_context(viewport=size, color_scheme=theme)
-    playground = Playground(context.new_page(), server.url).open()
     cards = playground.ask(PROMPT, copies=3)
     for card in cards:
         expect(card.root).to_contain_text(ENOUGH, timeout=60_000)
@@ -51,10 +49,8 @@ def take(browser: Browser, server: LiveServer, name: str, theme: Theme, size: Vi
     cards[1].wait_state("cancelled")
     cards[1].root.scroll_into_view_if_needed()
     expect(playground.test_id("status-active")).to_have_text("2")
-    playground.page.screenshot(path=IMAGES / f"{name}.png")
-    confirmed = cards[1].receipt.get_attribute("data-tone") == "good"
-    context.close()
-    return confirmed
+    playground.page.screenshot(path=file)
+    return cards[1].receipt.get_attribute("data-tone") == "good"
 
 
 SPEAKING: list[tuple[str, Theme, ViewportSize]] = [
@@ -64,18 +60,11 @@ SPEAKING: list[tuple[str, Theme, ViewportSize]] = [
 ]
 
 
-def take_speaking(
-    browser: Browser, server: LiveServer, name: str, theme: Theme, size: ViewportSize
-) -> bool:
+def take_speaking(playground: Playground, file: Path) -> bool:
     """In mid-sentence; true when nothing was late until then."""
-    server.wait_idle(30)
-    context = browser.new_context(viewport=size, color_scheme=theme)
-    playground = Playground(context.new_page(), server.url).open()
     stage = playground.speak(SPEECH).wait_heard(3)
-    playground.page.screenshot(path=IMAGES / f"{name}.png")
-    smooth = stage.root.get_by_text(re.compile(r"\d gaps?$")).count() == 0
-    context.close()
-    return smooth
+    playground.page.screenshot(path=file)
+    return stage.root.get_by_text(re.compile(r"\d gaps?$")).count() == 0
 
 
 LISTENING: list[tuple[str, Theme, ViewportSize]] = [
@@ -86,21 +75,14 @@ LISTENING: list[tuple[str, Theme, ViewportSize]] = [
 READING = Path(plait.bench.__file__).parent / "audio" / "multi.wav"
 
 
-def take_listening(
-    browser: Browser, server: LiveServer, name: str, theme: Theme, size: ViewportSize
-) -> bool:
+def take_listening(playground: Playground, file: Path) -> bool:
     """In mid-sentence, some lines down; true when a segment is open then."""
-    server.wait_idle(30)
-    context = browser.new_context(viewport=size, color_scheme=theme)
-    playground = Playground(context.new_page(), server.url).open()
     playground.show_panel("Listen")
     listening = playground.record()
     expect(listening.finals.nth(2)).to_be_attached(timeout=60_000)
     expect(listening.interims.locator(".likely")).to_be_attached(timeout=60_000)
-    playground.page.screenshot(path=IMAGES / f"{name}.png")
-    open_segment = listening.interims.count() == 1
-    context.close()
-    return open_segment
+    playground.page.screenshot(path=file)
+    return listening.interims.count() == 1
 
 
 EMBEDDING: list[tuple[str, Theme, ViewportSize]] = [
@@ -110,13 +92,8 @@ EMBEDDING: list[tuple[str, Theme, ViewportSize]] = [
 ]
 
 
-def take_embedding(
-    browser: Browser, server: LiveServer, name: str, theme: Theme, size: ViewportSize
-) -> bool:
+def take_embedding(playground: Playground, file: Path) -> bool:
     """A few lines, one of them looked at."""
-    server.wait_idle(30)
-    context = browser.new_context(viewport=size, color_scheme=theme)
-    playground = Playground(context.new_page(), server.url).open()
     playground.show_panel("Embed")
     playground.test_id("embed-sample").click()
     batch = playground.batch
@@ -126,8 +103,7 @@ def take_embedding(
     batch.scatter.focus()
     for _ in range(3):
         playground.page.keyboard.press("ArrowRight")
-    playground.page.screenshot(path=IMAGES / f"{name}.png")
-    context.close()
+    playground.page.screenshot(path=file)
     return True
 
 
@@ -137,13 +113,8 @@ MONITOR: list[tuple[str, Theme, ViewportSize]] = [
 ]
 
 
-def take_monitor(
-    browser: Browser, server: LiveServer, name: str, theme: Theme, size: ViewportSize
-) -> bool:
+def take_monitor(playground: Playground, file: Path) -> bool:
     """While answers and a batch run, after half a minute of them."""
-    server.wait_idle(30)
-    context = browser.new_context(viewport=size, color_scheme=theme)
-    playground = Playground(context.new_page(), server.url).open()
     for copies in (1, 3):
         playground.ask(PROMPT, copies=copies)
         playground.page.wait_for_timeout(12_000)
@@ -151,8 +122,7 @@ def take_monitor(
     playground.test_id("embed-many").click()
     playground.show_panel("Monitor")
     playground.page.wait_for_timeout(2_000)
-    playground.page.screenshot(path=IMAGES / f"{name}.png")
-    context.close()
+    playground.page.screenshot(path=file)
     return True
 
 
@@ -166,6 +136,21 @@ def main() -> None:
         browser.close()
 
 
+def open_and_take(
+    takes: Callable[[Playground, Path], bool],
+    browser: Browser,
+    server: LiveServer,
+    picture: tuple[str, Theme, ViewportSize],
+) -> bool:
+    """In a page of its own, before a server that rests; whether the picture may stay."""
+    name, theme, size = picture
+    server.wait_idle(30)
+    context = browser.new_context(viewport=size, color_scheme=theme)
+    good = takes(Playground(context.new_page(), server.url).open(), IMAGES / f"{name}.png")
+    context.close()
+    return good
+
+
 def take_all(browser: Browser, reader: Browser, names: list[str]) -> None:
     albums = (
         (take, browser, PICTURES),
@@ -176,9 +161,9 @@ def take_all(browser: Browser, reader: Browser, names: list[str]) -> None:
     )
     with live_server("llamacpp", "kokoro-onnx", "whisper", "onnx") as server:
         for takes, shown, pictures in albums:
-            for name, theme, size in pictures:
-                if not names or name in names:
-                    any(takes(shown, server, name, theme, size) for _ in range(TRIES))
+            for picture in pictures:
+                if not names or picture[0] in names:
+                    any(open_and_take(takes, shown, server, picture) for _ in range(TRIES))
 
 
 if __name__ == "__main__":
