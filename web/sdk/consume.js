@@ -34,7 +34,7 @@ export function iteratorOf(next, leave) {
 
 /**
  * @template T
- * @param {Stream<T>} stream
+ * @param {AsyncIterable<T>} stream
  * @returns {Promise<T[]>} resolves only when the stream completed
  */
 export async function collect(stream) {

@@ -1,3 +1,5 @@
+/** @import { Inlet } from "./internal.d.ts" */
+
 /**
  * What has arrived for one consumer and was not taken yet; the asynchronous iterator's memory.
  * Bounded by the stream's window: the server may not send more, and the stream refuses more.
@@ -6,6 +8,7 @@
  * Does not know the wire, credit or cancelling: `onTake` is told of every item that leaves.
  *
  * @template T
+ * @implements {Inlet<T>}
  */
 export class Inbox {
   /** @type {{ value: T, seq: number }[]} */
@@ -83,6 +86,17 @@ export class Inbox {
     this.#items = [];
     if (this.#ending && !wasRead) this.#ending = { failure };
     else this.#end(failure);
+  }
+
+  /**
+   * All of it goes to another; nobody waits here.
+   *
+   * @param {Inlet<T>} inlet
+   */
+  moveTo(inlet) {
+    for (const { value, seq } of this.#items.splice(0)) inlet.put(value, seq);
+    if (this.#ending?.failure) inlet.fail(this.#ending.failure.reason);
+    else if (this.#ending) inlet.finish();
   }
 
   /** @returns {Promise<IteratorResult<T, undefined>>} */

@@ -3,7 +3,8 @@
  */
 
 export { preparePlayback } from "./audio-context.js";
-export { connect, embed, llm, transcribe, tts } from "./client.js";
+export { connect, embed, llm, models, transcribe, tts } from "./client.js";
+export { collect } from "./consume.js";
 export {
   CapabilityDeniedError,
   InvalidRequestError,
@@ -12,5 +13,6 @@ export {
   StreamCancelledError,
   StreamError,
 } from "./errors.js";
+export { teeStream } from "./tee.js";
 export { describeVoice } from "./voices.js";
 export { wavOf } from "./wav.js";

@@ -9,6 +9,7 @@ import type {
   FrameEvent,
   InputState,
   Level,
+  Stream,
   StreamOptions,
   Timing,
   Usage,
@@ -132,6 +133,30 @@ export interface StreamSpec<T> {
   options: StreamOptions;
   decoder: Decoder<T>;
   observer?: StreamObserver;
+}
+
+/** Where a stream puts what arrives; `seq` 0: not an item of the wire. See Inbox. */
+export interface Inlet<T> {
+  put(value: T, seq: number): void;
+  putAll(values: T[], seq: number): void;
+  ride(seq: number): void;
+  finish(): void;
+  fail(reason: unknown): void;
+  discard(failure: { reason: unknown } | null): void;
+}
+
+/** What who reads says to the stream. */
+export interface Reader {
+  /** Before a take: an abort counts, also when the wire is done and items still wait. */
+  heed(): void;
+  /** Items through this one were taken. */
+  take(seq: number): void;
+  leave(failure: { reason: unknown } | null): void;
+}
+
+/** A stream whose one reading can be another's. */
+export interface Divertible<T> extends Stream<T> {
+  divert(inlet: Inlet<T>): Reader;
 }
 
 /** A stream as its connection sees it. */

@@ -6,12 +6,12 @@
  * Does not know the method: a decoder turns items into values. Does not know sockets: `transport` sends.
  */
 
-/** @import { Cancel, End, Progress, Stream as PublicStream, StreamState } from "./types.d.ts" */
+/** @import { Cancel, End, Progress, StreamState } from "./types.d.ts" */
 /** @import { PlaitError } from "./errors.js" */
-/** @import { BinaryFrame, ClientMessage, Decoder, StreamMessage, StreamObserver, StreamSpec, Transport, Terminal } from "./internal.d.ts" */
+/** @import { BinaryFrame, ClientMessage, Decoder, Divertible, Inlet, StreamMessage, StreamObserver, StreamSpec, Transport, Terminal } from "./internal.d.ts" */
 
 import { CodecError, encode } from "./codec.js";
-import { collect, iteratorOf, toReadableStream } from "./consume.js";
+import { collect, toReadableStream } from "./consume.js";
 import { Credit } from "./credit.js";
 import {
   cancelledEnd,
@@ -22,12 +22,12 @@ import {
   unconfirmedEnd,
 } from "./ending.js";
 import { abortError, errorFromWire, StreamCancelledError, StreamError } from "./errors.js";
-import { Inbox } from "./inbox.js";
 import { checkedSignal, checkedWindow } from "./options.js";
+import { Reading } from "./reading.js";
 
 /**
  * @template T
- * @implements {PublicStream<T>}
+ * @implements {Divertible<T>}
  */
 export class Stream {
   /** 0: not asked for yet, its params are not known. */
@@ -39,16 +39,16 @@ export class Stream {
   #observer;
   #credit;
   #signal;
-  #inbox;
+  /** @type {Reading<T>} */
+  #reading;
   #openText = "";
   /** @type {StreamState} */
   #state = "pending";
   /** @type {Progress | null} */
   #queue = null;
-  /** @type {PublicStream<T>["started"]} */
+  /** @type {Divertible<T>["started"]} */
   #started = null;
   #opened = false;
-  #consumed = false;
   /** Somebody says by ackThrough() what was consumed; taking alone is not consuming. */
   #holdsAcks = false;
   /** The consumer left before the server's terminal; what it still sends is dropped. */
@@ -75,7 +75,11 @@ export class Stream {
     this.#observer = spec.observer;
     this.#signal = checkedSignal(spec.options.signal);
     this.#credit = new Credit(window, transport.now());
-    this.#inbox = /** @type {Inbox<T>} */ (new Inbox((seq) => this.#take(seq)));
+    this.#reading = new Reading({
+      heed: () => this.#heed(),
+      take: (seq) => this.#take(seq),
+      leave: (failure) => this.#leave(failure),
+    });
     const { params, method } = spec;
     const { priority, deadlineMs } = spec.options;
     const open = { type: /** @type {const} */ ("open"), method, window, priority, deadlineMs };
@@ -155,20 +159,15 @@ export class Stream {
   }
 
   [Symbol.asyncIterator]() {
-    if (this.#consumed) {
-      throw new TypeError(
-        "This stream is already being read: a stream can be iterated once. " +
-          "Keep the items (collect()) or open another stream.",
-      );
-    }
-    this.#consumed = true;
-    return iteratorOf(
-      () => this.#next(),
-      () => this.#leave(null),
-    );
+    return this.#reading.iterator();
   }
 
-  // Called by the method's own modules.
+  // Called by the SDK's own modules.
+
+  /** @param {Inlet<T>} inlet */
+  divert(inlet) {
+    return this.#reading.divert(inlet);
+  }
 
   /** From now on an item is consumed when ackThrough() says so, not when it is taken. */
   holdAcks() {
@@ -216,7 +215,7 @@ export class Stream {
     if (this.#left || !this.#counts(seq)) return;
     const values = this.#read(() => this.#decoder.binary?.(frame));
     // Of a kind this method does not know: ignored (§8), and acked with the next item that is taken.
-    if (values !== undefined) this.#inbox.putAll(values, seq);
+    if (values !== undefined) this.#inlet.putAll(values, seq);
   }
 
   /**
@@ -256,8 +255,8 @@ export class Stream {
     if (this.#left || !this.#counts(seq)) return;
     const value = this.#decoder.item(data, seq);
     if (value === undefined) this.#violate(`item ${seq} is not one of this method`);
-    else if (value === null) this.#inbox.ride(seq);
-    else this.#inbox.put(value, seq);
+    else if (value === null) this.#inlet.ride(seq);
+    else this.#inlet.put(value, seq);
   }
 
   /**
@@ -276,7 +275,7 @@ export class Stream {
     if (this.#left) this.#conclude(endAfterLeaving(message));
     else if (message.type === "done") this.#receiveDone(message);
     else if (message.type === "cancelled") {
-      this.#inbox.fail(new StreamCancelledError(message.by));
+      this.#inlet.fail(new StreamCancelledError(message.by));
       this.#conclude(cancelledEnd(message));
     } else {
       this.#breakOff(errorFromWire(message.error), message);
@@ -294,8 +293,8 @@ export class Stream {
     }
     const last = this.#read(() => this.#decoder.end(message));
     if (this.#end) return;
-    if (last !== undefined) this.#inbox.put(last, 0);
-    this.#inbox.finish();
+    if (last !== undefined) this.#inlet.put(last, 0);
+    this.#inlet.finish();
     const { finishReason } = message;
     this.#conclude({ state: "completed", finishReason, ...costOf(message) });
   }
@@ -311,14 +310,17 @@ export class Stream {
    * @param {Terminal} [terminal] what the server said about it, if it did
    */
   #breakOff(error, terminal) {
-    this.#inbox.fail(error);
+    this.#inlet.fail(error);
     this.#conclude({ state: "errored", error, ...costOf(terminal) });
   }
 
-  #next() {
-    // The wire may be done while items still wait: then the listener is gone, but an abort still counts.
-    if (this.#end && this.#signal?.aborted) this.#inbox.discard({ reason: this.#signal.reason });
-    return this.#inbox.next();
+  /** The wire may be done while items still wait: then the listener is gone, but an abort still counts. */
+  #heed() {
+    if (this.#end && this.#signal?.aborted) this.#inlet.discard({ reason: this.#signal.reason });
+  }
+
+  get #inlet() {
+    return this.#reading.inlet;
   }
 
   /** @param {number} seq */
@@ -330,7 +332,7 @@ export class Stream {
 
   /** @param {{ reason: unknown } | null} failure what the consumer is told; null when it knows */
   #leave(failure) {
-    this.#inbox.discard(failure);
+    this.#inlet.discard(failure);
     if (this.#end || this.#left) return;
     this.#left = true;
     this.#state = "cancelled";

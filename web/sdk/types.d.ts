@@ -131,7 +131,10 @@ export interface Progress {
 
 /** The server's proof that the work stopped. */
 export interface Cancel {
-  /** client, deadline, slow, disconnect or shutdown; null: the stream had ended by itself before. */
+  /**
+   * client, deadline, slow, disconnect or shutdown; null: the stream had ended by itself before, or, of a branch of
+   * teeStream(), it goes on for the others.
+   */
   by: string | null;
   /** True once slot and cache are confirmed back. False: not confirmed (also: the connection was lost first). */
   released: boolean;
@@ -602,6 +605,26 @@ export const llm: Llm;
 export const tts: Tts;
 export const transcribe: Transcribe;
 export const embed: Embed;
+/** On the same one. */
+export function models(): Promise<ModelInfo[]>;
+
+/** All items; resolves only when the stream completed. A PlaitError has the items so far in `partial`. */
+export function collect<T>(stream: AsyncIterable<T>): Promise<T[]>;
+
+/**
+ * One stream for `n` readers, 2 by default. It takes the stream's one iteration; each branch gets every item, in order,
+ * and then its end or its error. The items are shared, not copied.
+ *
+ * The slowest branch still reading sets the pace: another one can be ahead of it by the stream's `window` of items and
+ * then waits, so memory stays bounded; after 30 s without progress the server ends the stream (`by: "slow"`), as any
+ * that is not read. A branch you do not read must be left: break, return(), cancel(), or its ReadableStream's cancel().
+ * Who has left counts no more; with the last one the stream is cancelled.
+ *
+ * `id`, `state`, `queue`, `started` and `done` are those of the one stream, whoever has left. A branch's cancel() rejects
+ * its own iteration with `reason`; when it was the last one it resolves with the server's proof, else at once with
+ * `by: null, released: false`: nothing was stopped.
+ */
+export function teeStream<T>(stream: Stream<T>, n?: number): Stream<T>[];
 
 /** What a voice's name says. */
 export function describeVoice(id: string): Voice;
