@@ -5,7 +5,39 @@
 
 import type { ConnectOptions, Plait } from "./types.d.ts";
 
-export type * from "./types.d.ts";
+export type {
+  Cancel,
+  Cancelled,
+  ChatDelta,
+  ChatMessage,
+  ChatParams,
+  Completed,
+  ConnectionEvents,
+  ConnectionState,
+  ConnectOptions,
+  End,
+  Errored,
+  ErrorClass,
+  FrameEvent,
+  Llm,
+  ModelInfo,
+  Progress,
+  ResponseFormat,
+  StateEvent,
+  Stream,
+  StreamIterator,
+  StreamOptions,
+  StreamState,
+  Timing,
+  Tool,
+  ToolCall,
+  ToolCallDelta,
+  Usage,
+  Wasted,
+  WebSocketClass,
+  WebSocketLike,
+  Welcome,
+} from "./types.d.ts";
 export {
   CapabilityDeniedError,
   collect,
