@@ -10,6 +10,7 @@ import { platform } from "./runtime.js";
 // Written out, so that bundlers find the files.
 export const PLAYOUT_MODULE = new URL("./playout-worklet.js", import.meta.url);
 export const CAPTURE_MODULE = new URL("./capture-worklet.js", import.meta.url);
+export const ECHO_MODULE = new URL("./echo-worklet.js", import.meta.url);
 const REST_AFTER_MS = 10_000;
 const GESTURES = ["pointerdown", "pointerup", "keydown", "touchend"];
 

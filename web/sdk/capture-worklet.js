@@ -84,7 +84,8 @@ if (typeof scope.registerProcessor === "function" && !scope.plaitCapture) {
         this.ended = false;
         /** @param {ReturnType<Capture["flush"]>} block */
         this.give = (block) => {
-          this.port.postMessage({ ...block, ended: this.ended }, [block.samples.buffer]);
+          const time = scope.currentFrame / scope.sampleRate;
+          this.port.postMessage({ ...block, time, ended: this.ended }, [block.samples.buffer]);
         };
         // Whatever it says, it says to stop: the last block goes out, short as it is.
         this.port.onmessage = () => {

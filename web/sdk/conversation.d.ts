@@ -18,7 +18,7 @@ import type {
   TranscribeParams,
 } from "./types.d.ts";
 
-/** What getUserMedia({ audio }) should be asked for: the browser's own echo cancellation first of all. */
+/** What getUserMedia({ audio }) should be asked for: the browser's own echo cancellation first of all. Frozen. */
 export const MICROPHONE: MediaTrackConstraints;
 
 export interface ConversationOptions {
@@ -35,8 +35,10 @@ export interface ConversationOptions {
   bargeIn?: boolean;
   /** The page's by default. Both microphone and loudspeaker go through it: the echo guard needs one clock. */
   context?: AudioContext;
+  /** Where sdk/capture-worklet.js, playout-worklet.js and echo-worklet.js are served from, when not beside this module. */
   captureWorkletUrl?: string | URL;
   playoutWorkletUrl?: string | URL;
+  echoWorkletUrl?: string | URL;
   /** Aborting ends the conversation. */
   signal?: AbortSignal | null;
 }
@@ -53,7 +55,10 @@ export type ConversationState =
   | "speaking"
   | "ended";
 
-/** Moments of a turn in the order in which they usually come. Which are missing did not happen. */
+/**
+ * Moments of a turn in the order in which they usually come. Which are missing did not happen. Of a turn whose answer was
+ * withdrawn those of the new answer replace them. Of say(): `speechStarted` is when it was called.
+ */
 export interface TurnTimes {
   /** Speech was detected: when the server's event arrived. */
   speechStarted: number;
@@ -88,6 +93,13 @@ export interface Interruption {
   speech: Cancel | null;
 }
 
+/**
+ * The user says something, and it is answered; or the app says something (say(): `said` is empty, `chatId` null). Live: the
+ * same object is told with every event, and changes. It ends once.
+ * completed: heard to its end. Also, with `chatId` and `speechId` null: what was detected was no more than a noise.
+ * interrupted: while it was answered, or the conversation ended in it. failed: see `error`; what was heard until then is
+ * in the messages, and the conversation goes on listening unless it has ended with it.
+ */
 export interface Turn {
   /** 0, 1, 2, … */
   readonly index: number;
@@ -100,7 +112,9 @@ export interface Turn {
   /** Ids on the wire; null: not opened. */
   readonly chatId: number | null;
   readonly speechId: number | null;
-  /** Known once both streams' terminals have arrived. */
+  /** Of answers that were asked for too early: the user went on before anything sounded. Their proofs, as they come. */
+  readonly withdrawn: readonly Interruption[];
+  /** Known once both streams' terminals have arrived; null also where the user was still talking. */
   readonly interruption: Interruption | null;
   readonly error: PlaitError | null;
 }
@@ -130,16 +144,27 @@ export interface ConversationEvents {
 
 export interface Conversation {
   readonly state: ConversationState;
+  /** The newest 500. A new array each time. */
   readonly turns: readonly Turn[];
-  /** What the model is told next time: of an interrupted answer only what was heard, else nothing of it. */
+  /**
+   * What the model is told next time: of an interrupted answer only what was heard, else nothing of it. Where that leaves
+   * two of the user's messages in a row, they are joined: models expect to take turns. Never changed in place, so it can
+   * be kept, and given to the next conversation. Grows: what a model cannot hold fails the turn (`context_overflow`).
+   */
   readonly messages: readonly ChatMessage[];
   /** The transcription's id on the wire. */
   readonly transcriptionId: number;
-  /** Resolves with end() or when the microphone's track ends; rejects with what broke it, or the signal's reason. */
+  /**
+   * Resolves with end() or when the microphone's track ends; rejects with what broke it, such as a StreamError
+   * `connection_lost`, or with the signal's reason. By then all of its streams are over; `messages` stay.
+   */
   readonly finished: Promise<void>;
-  /** As if the user had talked into it; null: nothing was being answered. */
+  /** As if the user had talked into it; null: nothing was being answered. Silence is asked for before it returns. */
   interrupt(): Promise<Interruption | null>;
-  /** Says something of the app's own, as an answer to nothing: a greeting. Interrupts what is being said. */
+  /**
+   * Says something of the app's own, as an answer to nothing: a greeting. Interrupts what is being answered; while the
+   * user talks it is interrupted at once itself. Throws TypeError once the conversation is over.
+   */
   say(text: string): void;
   /** Stops all of its streams and resolves when the server has confirmed it. The tracks stay yours. */
   end(): Promise<void>;
@@ -149,5 +174,13 @@ export interface Conversation {
   ): () => void;
 }
 
-/** Begins at once. Throws TypeError where there is no audio track, or no AudioContext. */
+/**
+ * Begins at once. Throws InvalidRequestError where there is no live audio track, TypeError where there is no AudioContext.
+ *
+ * The user's turn is over after `endOfTurnMs` of silence, once all of it is transcribed. Who goes on talking before the
+ * answer sounds takes the question back: the answer is withdrawn, and both parts are one question. Who talks into the
+ * answer interrupts it, and begins a turn; if that was a mere noise nothing is asked, and the answer stays interrupted.
+ * While the answer sounds, talking counts when the server detects speech and the microphone is louder than the answer's
+ * own sound explains; all else is an "echo". What is transcribed of an echo is no part of any turn.
+ */
 export function converse(client: Plait, options: ConversationOptions): Conversation;

@@ -417,6 +417,8 @@ export interface Level {
   peak: number;
   /** Where the block ends, in seconds from the first sample. */
   at: number;
+  /** Of a MediaStream: the same moment on its AudioContext's clock, as far as it tells. */
+  time?: number;
 }
 
 /**

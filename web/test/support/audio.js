@@ -24,6 +24,10 @@ export class FakeContext extends EventTarget {
     return this.source;
   }
 
+  createGain() {
+    return new FakeNode(this, "gain");
+  }
+
   become(state) {
     this.state = state;
     this.dispatchEvent(new Event("statechange"));

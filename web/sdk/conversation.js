@@ -1,0 +1,324 @@
+/**
+ * A spoken conversation: what the user's side tells (conversation-hearing) goes to whoever decides whose turn it is
+ * (turn-taking), and what is decided is done by the assistant's side (conversation-answering). All of its streams end
+ * on one path, #close(), whatever ends it. Turns are kept up to MAX_TURNS. Does not know the wire.
+ */
+
+/** @import { Conversation as PublicConversation, ConversationEvents, ConversationOptions, ConversationState, Interruption } from "./conversation.d.ts" */
+/** @import { Plait } from "./types.d.ts" */
+/** @import { Runtime, Timer } from "./internal.d.ts" */
+/** @import { HearingReports } from "./conversation-hearing.js" */
+/** @import { Decision } from "./turn-taking.js" */
+
+import { captureContext, holdContext, releaseContext } from "./audio-context.js";
+import { liveTrack } from "./capture.js";
+import { Answering } from "./conversation-answering.js";
+import { Hearing } from "./conversation-hearing.js";
+import { Emitter } from "./emitter.js";
+import { abortError, InvalidRequestError, StreamError } from "./errors.js";
+import { checkedSignal } from "./options.js";
+import { platform } from "./runtime.js";
+import { Turn } from "./turn.js";
+import { TurnTaking } from "./turn-taking.js";
+
+export const MICROPHONE = Object.freeze({
+  echoCancellation: true,
+  noiseSuppression: true,
+  autoGainControl: true,
+  channelCount: 1,
+});
+
+const DEFAULT_END_OF_TURN_MS = 600;
+/** A segment ends no later than this, so that it is final when the turn is over. */
+const LONGEST_SEGMENT_SILENCE_MS = 500;
+/** Older ones are forgotten; the messages are not. */
+const MAX_TURNS = 500;
+
+/**
+ * @param {Plait} client
+ * @param {ConversationOptions} options
+ * @returns {PublicConversation}
+ */
+export function converse(client, options) {
+  return converseWith(platform, client, options);
+}
+
+/**
+ * @param {Runtime} runtime the clock and timers to use
+ * @param {Plait} client
+ * @param {ConversationOptions} options
+ * @returns {PublicConversation}
+ */
+export function converseWith(runtime, client, options) {
+  return new Conversation(runtime, client, options);
+}
+
+/** @implements {PublicConversation} */
+class Conversation {
+  #runtime;
+  #context;
+  #track;
+  #signal;
+  #bargeIn;
+  #taking;
+  #hearing;
+  #answering;
+  /** @type {Emitter<ConversationEvents>} */
+  #emitter = new Emitter(["state", "turn", "messages", "level", "echo", "playback"]);
+  /** @type {ConversationState} */
+  #state = "starting";
+  #open = false;
+  /** @type {Turn[]} */
+  #turns = [];
+  #turnCount = 0;
+  /** What the user says goes here. @type {Turn | null} */
+  #heard = null;
+  /** @type {Timer | null} */
+  #timer = null;
+  #closed = false;
+  /** @type {() => void} */
+  #resolve = () => {};
+  /** @type {(reason: unknown) => void} */
+  #reject = () => {};
+  /** @type {Promise<void>} */
+  finished = new Promise((resolve, reject) => {
+    this.#resolve = resolve;
+    this.#reject = reject;
+  });
+
+  /**
+   * @param {Runtime} runtime
+   * @param {Plait} client
+   * @param {ConversationOptions} options
+   */
+  constructor(runtime, client, options) {
+    this.finished.catch(() => {}); // who does not look must not be told by "unhandledrejection"
+    const endOfTurnMs = checkedSilence(options.endOfTurnMs);
+    const silenceMs = Math.min(endOfTurnMs, LONGEST_SEGMENT_SILENCE_MS);
+    const now = () => this.#runtime.now();
+    this.#runtime = runtime;
+    this.#bargeIn = options.bargeIn ?? true;
+    this.#signal = checkedSignal(options.signal);
+    this.#track = liveTrack(options.microphone);
+    this.#context = options.context ?? captureContext();
+    this.#taking = new TurnTaking(endOfTurnMs);
+    const heard = { ...options, context: this.#context, track: this.#track, silenceMs };
+    this.#hearing = new Hearing(client, heard, now, this.#hearingReports());
+    const loudspeaker = { context: this.#context, destination: this.#hearing.destination };
+    this.#answering = new Answering(client, options, loudspeaker, now, this.#answeringReports());
+    holdContext(this.#context);
+    this.#track.addEventListener("ended", this.#onTrackEnded);
+    this.#signal?.addEventListener("abort", this.#onAbort);
+    if (this.#signal?.aborted) this.#onAbort();
+  }
+
+  get state() {
+    return this.#state;
+  }
+
+  get turns() {
+    return [...this.#turns];
+  }
+
+  get messages() {
+    return this.#answering.messages;
+  }
+
+  get transcriptionId() {
+    return this.#hearing.stream.id;
+  }
+
+  /**
+   * @template {keyof ConversationEvents} K
+   * @param {K} type
+   * @param {(event: ConversationEvents[K]) => void} listener
+   */
+  on(type, listener) {
+    return this.#emitter.on(type, listener);
+  }
+
+  /** @returns {Promise<Interruption | null>} */
+  interrupt() {
+    const interruption = this.#answering.interrupt("app");
+    this.#onAnswerOver();
+    return interruption;
+  }
+
+  /** @param {string} text */
+  say(text) {
+    if (this.#closed) throw new TypeError("The conversation is over: begin another one.");
+    void this.#answering.interrupt("app");
+    this.#taking.says();
+    this.#answering.say(this.#begin(), text);
+    if (this.#taking.phase === "hearing") void this.#answering.interrupt("talk");
+    this.#showState();
+  }
+
+  /** @returns {Promise<void>} */
+  end() {
+    return this.#close(abortError("The conversation was ended."), null);
+  }
+
+  // The user's side.
+
+  /** @returns {HearingReports} */
+  #hearingReports() {
+    const now = () => this.#runtime.now();
+    return {
+      open: () => {
+        this.#open = true;
+        this.#showState();
+      },
+      started: (users) => this.#perform(this.#taking.speechStarted(users && this.#mayTalk)),
+      stopped: (at, atMs) => {
+        if (this.#heard && this.#taking.talking) this.#heard.times.speechStopped = atMs;
+        this.#perform(this.#taking.speechStopped(at, atMs, now()));
+      },
+      talk: () => this.#listen(),
+      part: (part) => this.#perform(this.#taking.segment(part, now())),
+      level: (level) => this.#emitter.emit("level", level),
+      echo: (echo) => this.#emitter.emit("echo", echo),
+      over: (failure) => this.#onDeaf(failure),
+    };
+  }
+
+  /** Whether talking counts now. */
+  get #mayTalk() {
+    return this.#bargeIn || this.#taking.phase !== "speaking";
+  }
+
+  /** If somebody talks, it is the user. */
+  #listen() {
+    const talks = this.#hearing.talking && this.#mayTalk;
+    this.#perform(talks ? this.#taking.talk() : []);
+  }
+
+  /** @param {Decision[]} decisions */
+  #perform(decisions) {
+    if (this.#closed) return;
+    for (const decision of decisions) this.#do(decision);
+    this.#timer?.clear();
+    const { wakeMs } = this.#taking;
+    const inMs = (wakeMs ?? 0) - this.#runtime.now();
+    this.#timer = wakeMs === null ? null : this.#runtime.after(Math.max(0, inMs), this.#onWake);
+    this.#showState();
+  }
+
+  #onWake = () => this.#perform(this.#taking.tick(this.#runtime.now()));
+
+  /** @param {Decision} decision */
+  #do(decision) {
+    if (decision.type === "interrupt") void this.#answering.interrupt("talk");
+    else if (decision.type === "withdraw") this.#answering.withdraw();
+    else if (decision.type === "begin") this.#heard = this.#begin();
+    else if (this.#heard) this.#hear(this.#heard, decision);
+  }
+
+  /**
+   * @param {Turn} turn
+   * @param {Decision} decision
+   */
+  #hear(turn, decision) {
+    if (decision.type === "nothing") turn.end("completed", this.#runtime.now());
+    else if ("said" in decision) turn.said = decision.said;
+    if (decision.type === "ask") this.#answering.ask(turn, decision.said);
+    else this.#emitter.emit("turn", turn);
+  }
+
+  // The assistant's side.
+
+  /** @returns {import("./conversation-answering.js").AnsweringReports} */
+  #answeringReports() {
+    return {
+      turn: (turn) => this.#emitter.emit("turn", turn),
+      messages: () => this.#emitter.emit("messages", this.messages),
+      sounds: () => {
+        this.#taking.sounds();
+        this.#showState();
+      },
+      over: () => this.#onAnswerOver(),
+      playback: (state) => this.#emitter.emit("playback", { state }),
+    };
+  }
+
+  /** Who was not to interrupt it may talk now. */
+  #onAnswerOver() {
+    this.#taking.over();
+    this.#listen();
+  }
+
+  #begin() {
+    const turn = new Turn(this.#turnCount, this.#runtime.now());
+    this.#turnCount += 1;
+    this.#turns.push(turn);
+    if (this.#turns.length > MAX_TURNS) this.#turns.shift();
+    return turn;
+  }
+
+  #showState() {
+    const phase = this.#taking.phase;
+    const idle = this.#open ? "listening" : "starting";
+    const state = this.#closed ? "ended" : phase === "idle" ? idle : phase;
+    const previous = this.#state;
+    if (state === previous) return;
+    this.#state = state;
+    this.#emitter.emit("state", { state, previous });
+  }
+
+  // Endings.
+
+  #onTrackEnded = () => void this.#close(abortError("The microphone's track has ended."), null);
+
+  #onAbort = () => {
+    const reason = this.#signal?.reason;
+    void this.#close(reason, { reason });
+  };
+
+  /** @param {{ reason: unknown } | null} failure of the transcription; null: all the audio was transcribed */
+  #onDeaf(failure) {
+    if (failure) void this.#close(failure.reason, failure);
+    else if (this.#track.readyState === "ended") this.#onTrackEnded();
+    else {
+      const reason = new StreamError(
+        "transcription_ended",
+        "The server ended the transcription although the microphone goes on. Begin another conversation with these messages.",
+        { retryable: true },
+      );
+      void this.#close(reason, { reason });
+    }
+  }
+
+  /**
+   * All streams are stopped before it returns; it resolves when the server has confirmed it.
+   *
+   * @param {unknown} reason
+   * @param {{ reason: unknown } | null} failure what `finished` rejects with
+   */
+  async #close(reason, failure) {
+    if (this.#closed) return this.finished.catch(() => {});
+    this.#closed = true;
+    this.#timer?.clear();
+    this.#track.removeEventListener("ended", this.#onTrackEnded);
+    this.#signal?.removeEventListener("abort", this.#onAbort);
+    if (failure && reason !== this.#signal?.reason) this.#answering.fail(reason);
+    else void this.#answering.interrupt("app");
+    const deaf = this.#hearing.stop(reason);
+    if (this.#heard && !this.#heard.over) {
+      this.#heard.end("interrupted", this.#runtime.now());
+      this.#emitter.emit("turn", this.#heard);
+    }
+    this.#showState();
+    releaseContext(this.#context, this.#runtime);
+    await Promise.all([deaf, this.#answering.settled()]);
+    if (failure) this.#reject(failure.reason);
+    else this.#resolve();
+  }
+}
+
+/** @param {number | undefined} endOfTurnMs */
+function checkedSilence(endOfTurnMs = DEFAULT_END_OF_TURN_MS) {
+  if (endOfTurnMs >= 200 && endOfTurnMs <= 3000) return endOfTurnMs;
+  throw new InvalidRequestError(`endOfTurnMs must be from 200 to 3000, not ${endOfTurnMs}`, {
+    param: "endOfTurnMs",
+  });
+}

@@ -1,0 +1,115 @@
+/**
+ * Tells the user from the answer's own sound in the microphone: by the audio thread's reports of how loud it is and how
+ * much of that the sound explains. Remembers when sound may have been heard, and when the user talked, for as long as
+ * segments may come that were said then; older is forgotten.
+ * Pure: times are passed in, in seconds on the context's clock. Does not know streams or turns.
+ */
+
+/** @typedef {{ time: number, level: number, played: number, explained: number }} EchoReport */
+/** @typedef {{ from: number, to: number }} Stretch */
+/** @typedef {{ start: number, end: number, text: string, words?: { text: string, start: number, end: number }[] }} Heard */
+
+/** What is played may be in the microphone for so long afterwards. */
+const ECHO_SECONDS = 0.5;
+/** Played more softly than this is not heard. */
+const INAUDIBLE = 1e-4;
+/** So much louder than what explains it, and than the room, is somebody. */
+const MARGIN = 2;
+const NOISE = 0.004;
+/** So many of the last so many blocks. */
+const NEEDED = 4;
+const LOOKED_AT = 6;
+/** Words' times are not exact. */
+const SLACK_SECONDS = 0.25;
+/** Between two words the user is still talking. */
+const PAUSE_SECONDS = 0.7;
+/** A segment comes at most so long after it was said. */
+const MEMORY_SECONDS = 120;
+
+export class EchoGuard {
+  /** @type {Stretch[]} */
+  #echoes = [];
+  /** @type {Stretch[]} */
+  #talks = [];
+  /** @type {boolean[]} */
+  #near = [];
+  #time = 0;
+  #talking = false;
+
+  /** The newest report. @type {EchoReport} */
+  last = { time: 0, level: 0, played: 0, explained: 0 };
+
+  /** The user talks, or has just talked. */
+  get talking() {
+    return this.#talking;
+  }
+
+  /**
+   * @param {EchoReport} report
+   * @returns {boolean} the user begins to talk
+   */
+  note(report) {
+    this.last = { ...report };
+    this.#time = report.time;
+    if (report.played > INAUDIBLE) {
+      extend(this.#echoes, report.time, report.time + ECHO_SECONDS, ECHO_SECONDS);
+    }
+    this.#near.push(report.level > MARGIN * report.explained + NOISE);
+    if (this.#near.length > LOOKED_AT) this.#near.shift();
+    const near = this.#near.filter(Boolean).length >= NEEDED;
+    if (near) extend(this.#talks, report.time, report.time, PAUSE_SECONDS);
+    const before = this.#talking;
+    const lastTalk = this.#talks.at(-1);
+    this.#talking = lastTalk !== undefined && report.time - lastTalk.to < PAUSE_SECONDS;
+    this.#forget();
+    return this.#talking && !before;
+  }
+
+  /** Whether speech that is said to have begun then is the user's, as far as is known. @param {number} at */
+  users(at) {
+    const echo = this.#echoes.some(({ from, to }) => from <= this.#time && to >= at);
+    return !echo || this.#talks.some(({ to }) => to >= at - SLACK_SECONDS);
+  }
+
+  /**
+   * What of a segment the user said: all of it where nothing sounded, else the words from where the user talks.
+   *
+   * @param {Heard} segment
+   * @returns {string}
+   */
+  usersText({ start, end, text, words }) {
+    if (!this.#echoes.some(({ from, to }) => from < end && to > start)) return text;
+    const parts = words?.length ? words : [{ text, start, end }];
+    const kept = parts.filter((word) => this.#isUsers(word));
+    if (kept.length === parts.length) return text;
+    return kept.map((word) => word.text.trim()).join(" ");
+  }
+
+  /** @param {{ start: number, end: number }} word */
+  #isUsers({ start, end }) {
+    const middle = (start + end) / 2;
+    const over = (/** @type {Stretch} */ { from, to }) => middle >= from && middle <= to;
+    if (!this.#echoes.some(over)) return true;
+    return this.#talks.some(
+      ({ from, to }) => end >= from - SLACK_SECONDS && start <= to + SLACK_SECONDS,
+    );
+  }
+
+  #forget() {
+    const oldest = this.#time - MEMORY_SECONDS;
+    while (this.#echoes[0] && this.#echoes[0].to < oldest) this.#echoes.shift();
+    while (this.#talks[0] && this.#talks[0].to < oldest) this.#talks.shift();
+  }
+}
+
+/**
+ * @param {Stretch[]} stretches
+ * @param {number} from
+ * @param {number} to
+ * @param {number} gap what is no further apart is one
+ */
+function extend(stretches, from, to, gap) {
+  const last = stretches.at(-1);
+  if (last && from <= last.to + gap) last.to = Math.max(last.to, to);
+  else stretches.push({ from, to });
+}
