@@ -6,7 +6,8 @@
 /** @import { AudioChunk, AudioFormat, Mark } from "./types.d.ts" */
 /** @import { BinaryFrame } from "./internal.d.ts" */
 
-import { BINARY_KINDS, CodecError } from "./codec.js";
+import { BINARY_KINDS } from "./binary.js";
+import { CodecError } from "./codec.js";
 
 /** @type {AudioFormat} */
 const DEFAULT_FORMAT = { encoding: "pcm_s16le", sampleRate: 24_000, channels: 1 };

@@ -15,9 +15,9 @@ import {
   loadModule,
   releaseContext,
 } from "./audio-context.js";
+import { checkedFormat } from "./audio-format.js";
 import { ContextWatch } from "./context-watch.js";
 import { InvalidRequestError, StreamError } from "./errors.js";
-import { checkedFormat } from "./options.js";
 
 const MAX_QUEUED_SECONDS = 30;
 /** The audio thread answers within a block; a context that does not run never does. */
@@ -148,9 +148,9 @@ export class CaptureInput {
   }
 
   /** @param {CaptureReport} report */
-  #receive({ samples, rms, peak, ended }) {
+  #receive({ samples, ended, ...level }) {
     if (this.#over) return;
-    if (samples.length > 0) this.#put(samples, rms, peak);
+    if (samples.length > 0) this.#put(samples, level);
     // stop() by its owner ends a track without an event.
     if (this.#track.readyState === "ended") this.finish();
     if (ended) this.#end();
@@ -158,14 +158,13 @@ export class CaptureInput {
 
   /**
    * @param {CaptureReport["samples"]} samples
-   * @param {number} rms
-   * @param {number} peak
+   * @param {Pick<CaptureReport, "rms" | "peak" | "time">} level
    */
-  #put(samples, rms, peak) {
+  #put(samples, level) {
     const { sampleRate, channels } = this.format;
     if (this.#samples === 0) this.#reports.state("open");
     this.#samples += samples.length;
-    this.#reports.level({ rms, peak, at: this.#samples / channels / sampleRate });
+    this.#reports.level({ ...level, at: this.#samples / channels / sampleRate });
     if (this.#reader) {
       this.#reader({ value: samples, done: false });
       this.#reader = null;
@@ -208,7 +207,7 @@ export class CaptureInput {
 }
 
 /** @param {MediaStream} stream */
-function liveTrack(stream) {
+export function liveTrack(stream) {
   const track = stream.getAudioTracks().find(({ readyState }) => readyState === "live");
   if (track) return track;
   throw new InvalidRequestError(

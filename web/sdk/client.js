@@ -6,6 +6,7 @@
 /** @import { Runtime } from "./internal.d.ts" */
 /** @import { ConnectOptions, Embed, EmbeddingStream, EmbedParams, Llm, ModelInfo, Plait, StreamOptions, Transcribe, Tts } from "./types.d.ts" */
 
+import { decodeBinary, encodeBinary } from "./binary.js";
 import { chatClient } from "./chat-client.js";
 import { embedStream, embedTexts } from "./embed.js";
 import { platform } from "./runtime.js";
@@ -30,7 +31,8 @@ export function connect(url, options) {
  * @returns {Plait}
  */
 export function connectWith(runtime, url, options) {
-  const connection = connectionTo(runtime, url, options);
+  const binary = { encode: encodeBinary, decode: decodeBinary };
+  const connection = connectionTo(runtime, url, options, binary);
   /** @type {Pick<Plait, "tts" | "transcribe" | "embed">} */
   const media = {
     tts: {

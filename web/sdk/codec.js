@@ -1,30 +1,14 @@
 /**
- * plait.v1 on the wire: JSON text frames and binary frames with a 16-byte header (PROTOCOL.md §1–§4).
+ * plait.v1 on the wire: JSON text frames (PROTOCOL.md §1–§3); binary.js has the others.
  * Wire keys are snake_case, messages in here are camelCase; `params` going out and `data` coming in
  * belong to the method and pass unchanged. An unknown type or field from the server is ignored (§8).
  * Pure: no socket, no state. Does not know what a message means.
  */
 
-/** @import { BinaryFrame, BinaryHeader, ClientMessage, ServerMessage } from "./internal.d.ts" */
+/** @import { ClientMessage, ServerMessage } from "./internal.d.ts" */
 
 export const PROTOCOL = "plait.v1";
-export const HEADER_BYTES = 16;
 export const MAX_STREAM_ID = 2 ** 32 - 1;
-const VERSION = 1;
-
-/** Binary kinds by number. Unknown kinds are read and left to the receiver to ignore. */
-export const BINARY_KINDS = Object.freeze({ audioOut: 1, audioIn: 2, rows: 3 });
-export const BINARY_FLAGS = Object.freeze({ lastOfSentence: 1, discontinuity: 2, truncated: 4 });
-
-/** Fields of each client message, in wire spelling. */
-const CLIENT_FIELDS = Object.freeze({
-  open: ["id", "method", "params", "window", "priority", "deadline_ms", "resume_seconds"],
-  ack: ["id", "seq", "window"],
-  input: ["id", "text", "texts"],
-  end: ["id"],
-  cancel: ["id", "heard_ms"],
-  ping: ["n"],
-});
 
 /** Server message types, and whether they belong to a stream. */
 const SERVER_TYPES = new Map([
@@ -49,13 +33,7 @@ export class CodecError extends Error {}
  * @returns {string}
  */
 export function encode(message) {
-  /** @type {Record<string, unknown>} */
-  const wire = { type: message.type };
-  for (const field of CLIENT_FIELDS[message.type]) {
-    const value = Reflect.get(message, toCamel(field));
-    if (value !== undefined) wire[field] = value;
-  }
-  return JSON.stringify(wire);
+  return JSON.stringify(snakeKeys({ ...message }));
 }
 
 /**
@@ -102,49 +80,6 @@ export function decode(wire) {
     message[toCamel(key)] = key === "data" ? value : camelKeys(value);
   }
   return /** @type {ServerMessage} */ (/** @type {unknown} */ (message));
-}
-
-/**
- * @param {BinaryHeader} header
- * @param {Uint8Array} payload
- * @returns {Uint8Array<ArrayBuffer>}
- */
-export function encodeBinary(header, payload) {
-  const frame = new Uint8Array(HEADER_BYTES + payload.length);
-  const view = new DataView(frame.buffer);
-  view.setUint8(0, VERSION);
-  view.setUint8(1, header.kind);
-  view.setUint16(2, header.flags, true);
-  view.setUint32(4, header.id, true);
-  view.setUint32(8, header.seq, true);
-  view.setUint32(12, header.aux, true);
-  frame.set(payload, HEADER_BYTES);
-  return frame;
-}
-
-/**
- * The payload is a view of `buffer`, at offset 16 and so aligned for typed arrays; nothing is copied.
- *
- * @param {ArrayBuffer} buffer
- * @returns {BinaryFrame}
- * @throws {CodecError}
- */
-export function decodeBinary(buffer) {
-  if (buffer.byteLength < HEADER_BYTES) {
-    throw new CodecError(`a binary frame of ${buffer.byteLength} bytes, its header alone has 16`);
-  }
-  const view = new DataView(buffer);
-  const version = view.getUint8(0);
-  if (version !== VERSION) throw new CodecError(`a binary frame of version ${version}, not 1`);
-  const header = {
-    kind: view.getUint8(1),
-    flags: view.getUint16(2, true),
-    id: view.getUint32(4, true),
-    seq: view.getUint32(8, true),
-    aux: view.getUint32(12, true),
-  };
-  if (header.id === 0) throw new CodecError("a binary frame for stream 0");
-  return { header, payload: new Uint8Array(buffer, HEADER_BYTES) };
 }
 
 /**

@@ -6,12 +6,12 @@
  * Does not know methods, and no more of a stream than `Carried`.
  */
 
-/** @import { Carried, ClientMessage, Closing, Runtime, Timer } from "./internal.d.ts" */
-/** @import { ConnectionEvents, ConnectionState, ConnectOptions, Welcome, WebSocketClass } from "./types.d.ts" */
+/** @import { BinaryHeader, Carried, ClientMessage, Closing, Runtime, Target, Timer } from "./internal.d.ts" */
+/** @import { ConnectionEvents, ConnectionState, ConnectOptions, Welcome } from "./types.d.ts" */
 
 import { DEFAULT_MAX_DELAY_MS, retryDelayMs } from "./backoff.js";
 import { closedByCaller, closingError, isFinal, minDelayMs } from "./closing.js";
-import { BINARY_KINDS, MAX_STREAM_ID } from "./codec.js";
+import { MAX_STREAM_ID } from "./codec.js";
 import { Emitter } from "./emitter.js";
 import { InvalidRequestError, PlaitError } from "./errors.js";
 import { Link } from "./link.js";
@@ -49,7 +49,7 @@ export class Connection {
   #emitter = new Emitter(["state", "frame"]);
 
   /**
-   * @param {{ url: string, token: ConnectOptions["token"], WebSocket: WebSocketClass }} target
+   * @param {Target} target
    * @param {ConnectOptions["reconnect"]} reconnect
    * @param {Runtime} runtime
    */
@@ -136,12 +136,9 @@ export class Connection {
     this.#link?.send(message);
   }
 
-  /**
-   * @param {number} id
-   * @param {Uint8Array} payload
-   */
-  sendAudio(id, payload) {
-    this.#link?.sendBinary({ kind: BINARY_KINDS.audioIn, flags: 0, id, seq: 0, aux: 0 }, payload);
+  /** @param {BinaryHeader} header @param {Uint8Array} payload */
+  sendBinary(header, payload) {
+    this.#link?.sendBinary(header, payload);
   }
 
   get bufferedBytes() {

@@ -7,7 +7,8 @@
 /** @import { Embedding } from "./types.d.ts" */
 /** @import { BinaryFrame, WireError } from "./internal.d.ts" */
 
-import { BINARY_FLAGS, BINARY_KINDS, CodecError, camelKeys, isErrorBody } from "./codec.js";
+import { BINARY_FLAGS, BINARY_KINDS } from "./binary.js";
+import { CodecError, camelKeys, isErrorBody } from "./codec.js";
 import { errorFromWire } from "./errors.js";
 
 const FLOAT_BYTES = 4;

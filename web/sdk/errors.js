@@ -20,17 +20,23 @@
  * Brands live on the prototype under a registered symbol, so a class recognises instances made by
  * another copy of this module (two bundles on one page), which `instanceof` does not.
  *
- * @param {Function} errorClass
+ * @template E
+ * @param {abstract new (...args: any[]) => E} errorClass
  * @param {string} name
+ * @returns {(value: unknown) => value is E} isInstance
  */
-function brand(errorClass, name) {
-  Object.defineProperty(errorClass.prototype, Symbol.for(`plait.${name}`), { value: true });
-  Object.defineProperty(errorClass.prototype, "name", { value: name });
-  return Symbol.for(`plait.${name}`);
+function branded({ prototype }, name) {
+  const brand = Symbol.for(`plait.${name}`);
+  Object.defineProperty(prototype, brand, { value: true });
+  Object.defineProperty(prototype, "name", { value: name });
+  return /** @type {(value: unknown) => value is E} */ (
+    (value) => typeof value === "object" && value !== null && brand in value
+  );
 }
 
 export class PlaitError extends Error {
-  static #brand = brand(PlaitError, "PlaitError");
+  /** @type {(value: unknown) => value is PlaitError} */
+  static isInstance = branded(PlaitError, "PlaitError");
 
   /**
    * @param {string} code
@@ -51,18 +57,11 @@ export class PlaitError extends Error {
     /** Of embed.create(): by text, null where there is none. @type {(Float32Array | null)[] | undefined} */
     this.embeddings = undefined;
   }
-
-  /**
-   * @param {unknown} value
-   * @returns {value is PlaitError}
-   */
-  static isInstance(value) {
-    return hasBrand(value, PlaitError.#brand);
-  }
 }
 
 export class InvalidRequestError extends PlaitError {
-  static #brand = brand(InvalidRequestError, "InvalidRequestError");
+  /** @type {(value: unknown) => value is InvalidRequestError} */
+  static isInstance = branded(InvalidRequestError, "InvalidRequestError");
 
   /**
    * @param {string} message
@@ -72,18 +71,11 @@ export class InvalidRequestError extends PlaitError {
     super("invalid_request", message, details);
     this.param = details.param;
   }
-
-  /**
-   * @param {unknown} value
-   * @returns {value is InvalidRequestError}
-   */
-  static isInstance(value) {
-    return hasBrand(value, InvalidRequestError.#brand);
-  }
 }
 
 export class CapabilityDeniedError extends PlaitError {
-  static #brand = brand(CapabilityDeniedError, "CapabilityDeniedError");
+  /** @type {(value: unknown) => value is CapabilityDeniedError} */
+  static isInstance = branded(CapabilityDeniedError, "CapabilityDeniedError");
 
   /**
    * @param {string} message
@@ -93,18 +85,11 @@ export class CapabilityDeniedError extends PlaitError {
     super("capability_denied", message, details);
     this.capability = String(this.data.capability ?? "");
   }
-
-  /**
-   * @param {unknown} value
-   * @returns {value is CapabilityDeniedError}
-   */
-  static isInstance(value) {
-    return hasBrand(value, CapabilityDeniedError.#brand);
-  }
 }
 
 export class ResourceNotAvailableError extends PlaitError {
-  static #brand = brand(ResourceNotAvailableError, "ResourceNotAvailableError");
+  /** @type {(value: unknown) => value is ResourceNotAvailableError} */
+  static isInstance = branded(ResourceNotAvailableError, "ResourceNotAvailableError");
 
   /**
    * @param {string} message
@@ -116,18 +101,11 @@ export class ResourceNotAvailableError extends PlaitError {
     this.requiredBytes = asNumber(this.data.requiredBytes);
     this.availableBytes = asNumber(this.data.availableBytes);
   }
-
-  /**
-   * @param {unknown} value
-   * @returns {value is ResourceNotAvailableError}
-   */
-  static isInstance(value) {
-    return hasBrand(value, ResourceNotAvailableError.#brand);
-  }
 }
 
 export class StreamError extends PlaitError {
-  static #brand = brand(StreamError, "StreamError");
+  /** @type {(value: unknown) => value is StreamError} */
+  static isInstance = branded(StreamError, "StreamError");
 
   /**
    * @param {string} code
@@ -137,18 +115,11 @@ export class StreamError extends PlaitError {
   constructor(code, message, details = {}) {
     super(code, message, { class: "internal", ...details });
   }
-
-  /**
-   * @param {unknown} value
-   * @returns {value is StreamError}
-   */
-  static isInstance(value) {
-    return hasBrand(value, StreamError.#brand);
-  }
 }
 
 export class StreamCancelledError extends PlaitError {
-  static #brand = brand(StreamCancelledError, "StreamCancelledError");
+  /** @type {(value: unknown) => value is StreamCancelledError} */
+  static isInstance = branded(StreamCancelledError, "StreamCancelledError");
 
   /** @param {string} by who ended it: deadline, slow, disconnect or shutdown */
   constructor(by) {
@@ -157,14 +128,6 @@ export class StreamCancelledError extends PlaitError {
       retryable: by === "shutdown" || by === "disconnect",
     });
     this.by = by;
-  }
-
-  /**
-   * @param {unknown} value
-   * @returns {value is StreamCancelledError}
-   */
-  static isInstance(value) {
-    return hasBrand(value, StreamCancelledError.#brand);
   }
 }
 
@@ -199,14 +162,6 @@ export function errorFromWire(wire) {
  */
 export function abortError(message) {
   return new DOMException(message, "AbortError");
-}
-
-/**
- * @param {unknown} value
- * @param {symbol} symbol
- */
-function hasBrand(value, symbol) {
-  return typeof value === "object" && value !== null && Reflect.get(value, symbol) === true;
 }
 
 /** @param {unknown} value */

@@ -4,6 +4,7 @@ import type { PlaitError } from "./errors.js";
 import type {
   AudioFormat,
   Cancel,
+  ConnectOptions,
   End,
   ErrorClass,
   FrameEvent,
@@ -14,6 +15,7 @@ import type {
   Timing,
   Usage,
   Wasted,
+  WebSocketClass,
   Welcome,
 } from "./types.d.ts";
 
@@ -178,8 +180,7 @@ export interface Transport {
   /** The stream has ended: forget it. */
   withdraw(stream: Carried): void;
   send(message: ClientMessage): void;
-  /** One `audio_in` frame. */
-  sendAudio(id: number, payload: Uint8Array): void;
+  sendBinary(header: BinaryHeader, payload: Uint8Array): void;
   /** Sent and still in the socket: what a cancel would have to wait behind. */
   readonly bufferedBytes: number;
   /** Of the server now connected: the largest binary frame it reads. */
@@ -241,6 +242,8 @@ export interface CaptureReport {
   samples: Int16Array | Float32Array;
   rms: number;
   peak: number;
+  /** Where it ends on the context's clock, to a render quantum. */
+  time: number;
   /** The last one. */
   ended: boolean;
 }
@@ -255,6 +258,21 @@ export interface Runtime {
   now(): number;
   random(): number;
   after(delayMs: number, callback: () => void): Timer;
+}
+
+/** What a connection is made of. */
+export interface Target {
+  url: string;
+  token: ConnectOptions["token"];
+  WebSocket: WebSocketClass;
+  /** None: methods without binary frames only; those that come are ignored. */
+  binary?: BinaryCodec;
+}
+
+export interface BinaryCodec {
+  encode(header: BinaryHeader, payload: Uint8Array): Uint8Array<ArrayBuffer>;
+  /** Throws CodecError. */
+  decode(buffer: ArrayBuffer): BinaryFrame;
 }
 
 /** Why a link ended. */

@@ -4,19 +4,10 @@
  * Does not know streams or reconnecting; a new attempt is a new Link.
  */
 
-/** @import { BinaryHeader, ClientMessage, LinkHandlers, Runtime, Timer } from "./internal.d.ts" */
-/** @import { ConnectOptions, WebSocketClass, WebSocketLike } from "./types.d.ts" */
+/** @import { BinaryHeader, ClientMessage, LinkHandlers, Runtime, Target, Timer } from "./internal.d.ts" */
+/** @import { FrameEvent, WebSocketLike } from "./types.d.ts" */
 
-import {
-  CodecError,
-  decode,
-  decodeBinary,
-  encode,
-  encodeBinary,
-  PROTOCOL,
-  parse,
-  tokenProtocol,
-} from "./codec.js";
+import { CodecError, decode, encode, PROTOCOL, parse, tokenProtocol } from "./codec.js";
 import { Liveness } from "./liveness.js";
 
 const CONNECT_TIMEOUT_MS = 10_000;
@@ -25,9 +16,7 @@ const DEFAULT_PING_SECONDS = 10;
 const OPEN = 1;
 
 export class Link {
-  #url;
-  #token;
-  #WebSocket;
+  #target;
   #handlers;
   #runtime;
   /** @type {WebSocketLike | null} */
@@ -43,14 +32,12 @@ export class Link {
   #timer;
 
   /**
-   * @param {{ url: string, token: ConnectOptions["token"], WebSocket: WebSocketClass }} target
+   * @param {Target} target
    * @param {LinkHandlers} handlers
    * @param {Runtime} runtime
    */
   constructor(target, handlers, runtime) {
-    this.#url = target.url;
-    this.#token = target.token;
-    this.#WebSocket = target.WebSocket;
+    this.#target = target;
     this.#handlers = handlers;
     this.#runtime = runtime;
     this.#timer = runtime.after(CONNECT_TIMEOUT_MS, () => {
@@ -77,10 +64,16 @@ export class Link {
 
   /** @param {BinaryHeader} header @param {Uint8Array} payload */
   sendBinary(header, payload) {
-    if (this.#ended || this.#socket?.readyState !== OPEN) return;
-    const frame = encodeBinary(header, payload);
+    const frame = this.#target.binary?.encode(header, payload);
+    if (!frame || this.#ended || this.#socket?.readyState !== OPEN) return;
     this.#socket.send(frame);
-    this.#tellBinary("out", header, frame.length);
+    this.#tell({
+      direction: "out",
+      type: "binary",
+      streamId: header.id,
+      header,
+      bytes: frame.length,
+    });
   }
 
   /** Sent and still here. */
@@ -104,16 +97,16 @@ export class Link {
     try {
       const protocols = await this.#protocols();
       if (this.#ended) return;
-      this.#listen(new this.#WebSocket(this.#url, protocols));
+      this.#listen(new this.#target.WebSocket(this.#target.url, protocols));
     } catch (cause) {
       this.#finish(0, cause instanceof Error ? cause.message : String(cause), cause);
     }
   }
 
   async #protocols() {
-    if (this.#token === undefined) return [PROTOCOL];
-    const token = typeof this.#token === "function" ? await this.#token() : this.#token;
-    return [PROTOCOL, tokenProtocol(token)];
+    const { token } = this.#target;
+    if (token === undefined) return [PROTOCOL];
+    return [PROTOCOL, tokenProtocol(typeof token === "function" ? await token() : token)];
   }
 
   /** @param {WebSocketLike} socket */
@@ -173,8 +166,11 @@ export class Link {
 
   /** @param {ArrayBuffer} buffer */
   #receiveBinary(buffer) {
-    const frame = decodeBinary(buffer);
-    this.#tellBinary("in", frame.header, buffer.byteLength);
+    const frame = this.#target.binary?.decode(buffer);
+    if (!frame) return;
+    const { header } = frame;
+    const bytes = buffer.byteLength;
+    this.#tell({ direction: "in", type: "binary", streamId: header.id, header, bytes });
     this.#handlers.binary(frame);
   }
 
@@ -198,30 +194,23 @@ export class Link {
   }
 
   /**
-   * @param {"in" | "out"} direction
+   * @param {FrameEvent["direction"]} direction
    * @param {string} text
    * @param {Record<string, unknown>} message
    */
   #tellText(direction, text, message) {
-    this.#handlers.frame({
+    this.#tell({
       direction,
       type: String(message.type),
       streamId: typeof message.id === "number" ? message.id : null,
       message,
       bytes: new TextEncoder().encode(text).length,
-      time: this.#runtime.now(),
     });
   }
 
-  /**
-   * @param {"in" | "out"} direction
-   * @param {BinaryHeader} header
-   * @param {number} bytes
-   */
-  #tellBinary(direction, header, bytes) {
-    if (!this.#handlers.hearsFrames()) return;
-    const time = this.#runtime.now();
-    this.#handlers.frame({ direction, type: "binary", streamId: header.id, header, bytes, time });
+  /** @param {Omit<FrameEvent, "time">} frame */
+  #tell(frame) {
+    this.#handlers.frame({ ...frame, time: this.#runtime.now() });
   }
 
   /**

@@ -7,7 +7,7 @@
 /** @import { Decoder, InputReports, Runtime, StreamMessage, StreamObserver, Transport } from "./internal.d.ts" */
 
 import { inputOf } from "./audio-source.js";
-import { HEADER_BYTES } from "./codec.js";
+import { BINARY_KINDS, HEADER_BYTES } from "./binary.js";
 import { Emitter } from "./emitter.js";
 import { StreamError } from "./errors.js";
 import { LevelMeter } from "./level-meter.js";
@@ -64,7 +64,10 @@ export class Listening {
         return transport.bufferedBytes > MAX_SOCKET_BYTES;
       },
       send: (piece) => {
-        transport.sendAudio(id(), piece);
+        transport.sendBinary(
+          { kind: BINARY_KINDS.audioIn, flags: 0, id: id(), seq: 0, aux: 0 },
+          piece,
+        );
         this.#measure(piece);
       },
       end: () => transport.send({ type: "end", id: id() }),

@@ -3,8 +3,6 @@
  * the server's to check: it answers with the field's name.
  */
 
-/** @import { AudioFormat, Encoding } from "./types.d.ts" */
-
 import { DEFAULT_WINDOW, MAX_WINDOW } from "./credit.js";
 import { InvalidRequestError } from "./errors.js";
 
@@ -18,30 +16,10 @@ export function checkedWindow(window = DEFAULT_WINDOW) {
 }
 
 /**
- * @param {{ sampleRate?: number, channels?: number, encoding?: Encoding }} format
- * @returns {AudioFormat}
- */
-export function checkedFormat({ sampleRate, channels = 1, encoding = "pcm_s16le" }) {
-  if (
-    typeof sampleRate !== "number" ||
-    !(sampleRate > 0 && sampleRate < Number.POSITIVE_INFINITY)
-  ) {
-    const hint = "samples do not say how many make a second";
-    throw invalid("sampleRate", `must be a number such as 16000, not ${sampleRate}: ${hint}`);
-  }
-  if (channels !== 1 && channels !== 2)
-    throw invalid("channels", `must be 1 or 2, not ${channels}`);
-  if (encoding !== "pcm_s16le" && encoding !== "pcm_f32le") {
-    throw invalid("encoding", `must be "pcm_s16le" or "pcm_f32le", not ${encoding}`);
-  }
-  return { sampleRate, channels, encoding };
-}
-
-/**
  * @param {string} param
  * @param {string} text
  */
-function invalid(param, text) {
+export function invalid(param, text) {
   return new InvalidRequestError(`${param} ${text}`, { param });
 }
 

@@ -6,7 +6,7 @@
 /** @import { AudioFormat, LiveParams } from "./types.d.ts" */
 /** @import { AudioInput, InputReports } from "./internal.d.ts" */
 
-import { checkedFormat } from "./options.js";
+import { checkedFormat } from "./audio-format.js";
 import { iteratorOver } from "./upload.js";
 
 const EXPECTED = "a MediaStream, a File or Blob, or samples: an array of them or an iterable";

@@ -2,7 +2,7 @@
  * Where to connect, and with which WebSocket class: a Connection from what callers of connect() give.
  */
 
-/** @import { Runtime } from "./internal.d.ts" */
+/** @import { BinaryCodec, Runtime } from "./internal.d.ts" */
 /** @import { ConnectOptions, WebSocketClass } from "./types.d.ts" */
 
 import { Connection } from "./connection.js";
@@ -14,12 +14,14 @@ const LOCAL_URL = "ws://127.0.0.1:8760";
  * @param {Runtime} runtime the clock, timers and randomness to use
  * @param {string | URL} [url]
  * @param {ConnectOptions} [options]
+ * @param {BinaryCodec} [binary]
  */
-export function connectionTo(runtime, url, options = {}) {
+export function connectionTo(runtime, url, options = {}, binary) {
   const target = {
     url: socketUrl(url),
     token: options.token,
     WebSocket: webSocketClass(options.WebSocket),
+    binary,
   };
   return new Connection(target, options.reconnect, runtime);
 }

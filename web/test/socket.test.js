@@ -7,7 +7,7 @@ import { createServer } from "node:http";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { WebSocket, WebSocketServer } from "ws";
-import { encodeBinary } from "../sdk/codec.js";
+import { encodeBinary } from "../sdk/binary.js";
 import { connect } from "../sdk/index.js";
 import { drain, MESSAGES, WELCOME } from "./support/peer.js";
 

@@ -3,8 +3,8 @@
  * Every message the SDK sends is in `sent` the moment it is sent; nothing is asynchronous but promises.
  */
 
+import { decodeBinary, encodeBinary } from "../../sdk/binary.js";
 import { connectWith } from "../../sdk/client.js";
-import { decodeBinary, encodeBinary } from "../../sdk/codec.js";
 
 export const WELCOME = {
   type: "welcome",
