@@ -1,0 +1,52 @@
+/** Checked by tsc, never run: the package as applications write it down, through its own exports. */
+
+import { useChat } from "@ai-sdk/react";
+import type { ChatTransport, UIMessage } from "ai";
+import type { Plait } from "plait";
+import { PlaitChatTransport, type PlaitMetadata } from "plait/ai";
+import { PlaitProvider, useLive, useSpeech, useStreamedChat, useTranscription } from "plait/react";
+
+type Told = UIMessage<PlaitMetadata>;
+
+export const transport: ChatTransport<Told> = new PlaitChatTransport({ temperature: 0 });
+
+export function Chat({ client }: { client: Plait }) {
+  const { messages, stop, error } = useChat<Told>({
+    transport: new PlaitChatTransport({ client }),
+  });
+  const words = messages.at(-1)?.metadata?.usage?.completionTokens;
+  return (
+    <button type="button" onClick={stop} title={error?.message}>
+      {words}
+    </button>
+  );
+}
+
+export function Voice({ microphone }: { microphone: MediaStream }) {
+  const chat = useStreamedChat({ model: "any", maxTokens: 10, deadlineMs: 1000 });
+  const heard = useTranscription({ language: "en" });
+  const speech = useSpeech({ voice: "af_heart" });
+  const { rms } = useLive(heard.level);
+  const played: number = useLive(speech.heardMs);
+  return (
+    <button
+      type="button"
+      onClick={() => heard.start(microphone)}
+      onBlur={chat.retry}
+      onDrop={() => chat.cancel()}
+    >
+      {chat.messages.map(({ content }) => content)} {heard.text} {rms} {played}{" "}
+      {chat.queue?.position}
+    </button>
+  );
+}
+
+export function App({ client }: { client: Plait }) {
+  return (
+    <PlaitProvider client={client}>
+      <PlaitProvider url="https://plait.example" token={async () => "ticket"}>
+        <Chat client={client} />
+      </PlaitProvider>
+    </PlaitProvider>
+  );
+}
