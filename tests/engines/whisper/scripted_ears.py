@@ -1,6 +1,7 @@
 """Ears without a model, for whisper's processes: the "audio" is ASCII words, which are the script.
 
-Every word is heard as itself; all that wait are decoded at once. Some words do what they say:
+Every word is heard as itself; all that wait are decoded at once. `voice` is no word: that it was
+heard is an item of its own, at once. Some words do what they say:
 `spin=0.5` (a decode of that many seconds, at full load), `closing`, `kill=11` (the process kills
 itself with that signal), `exit=3`, `raise`, `memory`, `invalid`. `gate=PATH` makes the file
 PATH.begun and decodes until PATH exists; `deaf=PATH` does so too, and hears no abort. An item's
@@ -12,6 +13,7 @@ from __future__ import annotations
 import ctypes
 import os
 import signal
+import threading
 import time
 from collections.abc import Mapping
 from pathlib import Path
@@ -36,15 +38,19 @@ class ScriptedListening:
         self._finished = False
         self._decodes = 0
 
-    def feed(self, data: bytes | memoryview, now: float) -> list[Heard]:
+    def hear(self, data: bytes | memoryview, now: float) -> list[Heard]:
         *whole, self._text = (self._text + bytes(data)).split(b" ")
-        self._words += [word.decode() for word in whole if word]
+        words = [word.decode() for word in whole if word]
+        self._words += [word for word in words if word != "voice"]
         if "invalid" in self._words:
             raise InvalidAudio("This is no audio: send words.")
+        return [Heard(b'{"event":"voice"}')] * words.count("voice")
+
+    def follow(self) -> list[Heard]:
         return []
 
     def finish(self) -> list[Heard]:
-        self.feed(b" ", 0.0)
+        self.hear(b" ", 0.0)
         self._finished = True
         return []
 
@@ -76,12 +82,14 @@ class ScriptedEars:
 
     def __init__(self, aborted: AbortedFlag | None) -> None:
         self._aborted = aborted or (lambda: False)
+        self.decoding = threading.Event()  # for who shares its process
 
     def open(self, params: Mapping[str, Any]) -> ScriptedListening:
         return ScriptedListening(params)
 
     def decode(self, window: Window) -> Decoded:
         begin = time.monotonic()
+        self.decoding.set()
         for word in window.prompt.split():
             self._do(*word.partition("=")[::2])
         return Decoded([Word("begin", begin, begin), Word("end", time.monotonic(), 0.0)])

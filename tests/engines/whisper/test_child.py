@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from plait.engines.whisper.child import BACKLOG_SECONDS, serve
+from plait.engines.whisper.child import serve
 from plait.engines.whisper.messages import (
     Ask,
     Audio,
@@ -31,6 +31,7 @@ from plait.engines.whisper.messages import (
     frame,
     reader,
 )
+from plait.engines.whisper.stream_loop import BACKLOG_SECONDS
 from plait.engines.whisper.unheard import FLOOD_SECONDS, SLICE_BYTES
 from tests.engines.whisper.scripted_ears import ScriptedEars
 
@@ -47,7 +48,8 @@ class Adapter:
         self.sock.settimeout(WAIT_SECONDS)
         self._reader = reader()
         self._said: list[FromChild] = []
-        self._thread = threading.Thread(target=serve, args=(self._theirs, ScriptedEars(None)))
+        self._ears = ScriptedEars(None)
+        self._thread = threading.Thread(target=serve, args=(self._theirs, self._ears))
         self._thread.start()
 
     def say(self, *messages: ToChild) -> None:
@@ -55,6 +57,14 @@ class Adapter:
 
     def audio(self, text: str) -> None:
         self.say(Audio(memoryview(text.encode()), 0.0))
+
+    def decode(self, text: str) -> None:
+        """Until it is in a decode of that audio, which holds it."""
+        self.say(Listen(PARAMS))
+        self.audio(text)
+        self.hear(Ask)
+        self.say(Grant())
+        assert self._ears.decoding.wait(WAIT_SECONDS)
 
     def hear(self, kind: type[Any]) -> list[FromChild]:
         """Everything up to the first of that kind, which is the last."""
@@ -103,6 +113,58 @@ def test_a_wish_that_becomes_urgent_is_told(adapter: Adapter) -> None:
     adapter.audio("closing ")
 
     assert adapter.hear(Ask)[-1] == Ask(closing=True)
+
+
+def test_a_voice_is_told_while_a_decode_runs(adapter: Adapter, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    adapter.decode(f"gate={gate} ")
+
+    adapter.audio("voice ")
+
+    assert adapter.hear(Said) == [Took(6), Said(b'{"event":"voice"}', 0, 0)]
+    gate.touch()
+    assert adapter.hear(GiveBack) == [GiveBack()]
+
+
+def test_what_is_heard_during_a_decode_is_decoded_next(adapter: Adapter, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    adapter.decode(f"gate={gate} ")
+    adapter.audio("two ")
+    assert adapter.hear(Took) == [Took(4)]
+
+    gate.touch()
+
+    assert adapter.hear(Ask)[0] == GiveBack()
+    adapter.say(Grant())
+    said = adapter.hear(Said)[-1]
+    assert isinstance(said, Said)
+    assert b'"two"' in said.data
+
+
+def test_a_flood_waits_for_the_decode_that_runs(adapter: Adapter, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    adapter.decode(f"gate={gate} ")
+    adapter.audio(("x" * 99 + " ") * (FLOOD_BYTES // 100 + 1))
+    gate.touch()
+
+    told = [type(message) for message in adapter.hear(Ask)]
+    assert told == [GiveBack, Said, Ask]
+    adapter.say(Grant())
+    assert adapter.hear(Took)
+
+
+def test_the_end_of_audio_waits_for_the_decode_that_runs(adapter: Adapter, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    adapter.decode(f"gate={gate} ")
+    adapter.audio("two ")
+    adapter.say(End())
+    adapter.hear(Took)
+
+    gate.touch()
+
+    adapter.hear(Ask)
+    adapter.say(Grant())
+    assert b'"two"' in adapter.hear(Ended)[-2].data  # type: ignore[union-attr]
 
 
 def test_it_ends_when_all_is_said(adapter: Adapter) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import pickle
 from itertools import pairwise
 from typing import Any
@@ -17,6 +18,7 @@ from tests.engines.whisper.voices import (
     LoudIsSpeech,
     ReadsLevels,
     cut,
+    feed,
     finals,
     frames_of,
     hearing,
@@ -192,7 +194,7 @@ def test_a_segment_ends_while_its_decode_is_under_way() -> None:
 def test_a_window_overtaken_by_another_is_ignored() -> None:
     ears = hearing()
     for number, frame in enumerate(frames_of(speak(0.5, 1, 2, 3, 4))):
-        ears.feed(frame, number * 0.1)
+        feed(ears, frame, number * 0.1)
     window = ears.due()
     assert window is not None
     decoded = ReadsLevels()(window)
@@ -203,7 +205,7 @@ def test_a_window_overtaken_by_another_is_ignored() -> None:
 
 def test_asking_what_is_due_changes_nothing() -> None:
     ears = hearing()
-    ears.feed(speak(0.5, 1, 2, 3, 4), 2.0)
+    feed(ears, speak(0.5, 1, 2, 3, 4), 2.0)
 
     one, other = ears.due(), ears.due()
 
@@ -215,9 +217,9 @@ def test_asking_what_is_due_changes_nothing() -> None:
 def test_the_backlog_is_speech_that_was_not_decoded() -> None:
     ears = hearing()
 
-    ears.feed(speak(5.0), 0.0)
+    feed(ears, speak(5.0), 0.0)
     assert (ears.backlog_seconds, ears.resting) == (0.0, True)
-    ears.feed(speak(*range(1, 11)), 0.0)
+    feed(ears, speak(*range(1, 11)), 0.0)
     assert ears.backlog_seconds == pytest.approx(3.4, abs=0.1)
     assert not ears.resting
     window = ears.due()
@@ -232,6 +234,19 @@ def test_speech_events_come_where_asked_for() -> None:
     events = [(item["event"], item["at"]) for item in items if "event" in item]
     assert [kind for kind, _ in events] == ["speech_started", "speech_stopped"] * 2
     assert [at for _, at in events] == pytest.approx([1.0, 1.98, 3.02, 3.66], abs=0.05)
+
+
+def test_a_speech_event_waits_for_no_decode() -> None:
+    ears = hearing(events=True)
+    feed(ears, speak(0.5, 1, 2, 3, 0.2), 0.0)
+    window = ears.due()
+    assert window is not None
+
+    told = [json.loads(one.data) for one in ears.hear(speak(0.6, 4, 5), 1.0)]
+
+    assert [item["event"] for item in told] == ["speech_stopped", "speech_started"]
+    assert told[1]["at"] == pytest.approx(2.32, abs=0.05)
+    assert ears.take(window, ReadsLevels()(window), 2.0)
 
 
 def test_words_have_times_where_asked_for() -> None:
@@ -320,7 +335,7 @@ def test_no_audio_at_all_is_over_at_once() -> None:
 
 def test_a_file_is_refused() -> None:
     with pytest.raises(InvalidAudio, match="WAV"):
-        hearing().feed(b"RIFF" + bytes(40), 0.0)
+        feed(hearing(), b"RIFF" + bytes(40), 0.0)
 
 
 def test_speech_after_a_very_long_silence_has_its_place() -> None:
@@ -367,6 +382,20 @@ def test_every_word_comes_once_and_in_order(
 
 
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(SCRIPTS, PARAMETERS, st.integers(0, 30))
+def test_what_is_heard_during_a_decode_makes_no_other_segments(
+    script: list[int | float], params: dict[str, Any], delay: int
+) -> None:
+    frames = frames_of(speak(0.3, *numbered(script)))
+
+    awake = listen(hearing(**params), frames, ReadsLevels(), delay)
+    deaf = listen(hearing(**params), frames, ReadsLevels(), delay, deaf=True)
+
+    assert segments(awake) == segments(deaf)
+    assert [item for item in awake if "event" in item] == [item for item in deaf if "event" in item]
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(SCRIPTS, PARAMETERS, st.integers(0, 30), st.randoms(use_true_random=False))
 def test_promises_hold_whatever_the_model_says(
     script: list[int | float], params: dict[str, Any], delay: int, random: Any
@@ -393,7 +422,7 @@ def test_how_the_bytes_are_cut_makes_no_difference(sizes: list[int]) -> None:
     whole = listen(hearing(words=True, events=True), [pcm], ReadsLevels(), step=0.0)
     ears = hearing(words=True, events=True)
     frames = cut(pcm, sizes)
-    told = [item for frame in frames[:-1] for item in ears.feed(frame, 0.0)]
+    told = [item for frame in frames[:-1] for item in feed(ears, frame, 0.0)]
     rest = listen(ears, frames[-1:], ReadsLevels(), step=0.0)
 
     assert len(told) + len(rest) == len(whole)
@@ -431,7 +460,7 @@ def test_two_hours_are_heard_in_constant_memory() -> None:
     held = []
 
     for number in range(120 * len(minute)):
-        ears.feed(minute[number % len(minute)], number / 2)
+        feed(ears, minute[number % len(minute)], number / 2)
         while (window := ears.due()) is not None:
             ears.take(window, decoder(window), number / 2)
         decoder.windows.clear()

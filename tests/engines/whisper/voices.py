@@ -86,24 +86,42 @@ def frames_of(pcm: bytes, seconds: float = FRAME_SECONDS) -> list[bytes]:
     return [pcm[i : i + size] for i in range(0, len(pcm), size)]
 
 
+def feed(ears: Hearing, data: bytes, now: float) -> list[Heard]:
+    """Heard while nothing is decoded."""
+    return ears.hear(data, now) + ears.follow()
+
+
 def listen(
     ears: Hearing,
     frames: Sequence[bytes],
     decode: Callable[[Window], Decoded],
     delay: int = 0,
     step: float = FRAME_SECONDS,
+    *,
+    deaf: bool = False,
 ) -> list[dict[str, Any]]:
-    """Everything heard of `frames`, one per `step`; a decode is done `delay` frames later."""
+    """Everything heard of `frames`, one per `step`; a decode is done `delay` frames later, and what
+    was heard meanwhile is followed then. `deaf`: nothing is heard meanwhile, but after it."""
     heard: list[Heard] = []
+    unheard: list[tuple[bytes, float]] = []
     window: Window | None = None
     due_at = 0
     for number, frame in enumerate(frames):
-        heard += ears.feed(frame, number * step)
+        unheard.append((frame, number * step))
+        while unheard and not (deaf and window is not None):
+            heard += ears.hear(*unheard.pop(0))
         if window is not None and number >= due_at:
             heard += ears.take(window, decode(window), number * step)
             window = None
+        if window is None:
+            for late in unheard:
+                heard += ears.hear(*late)
+            unheard.clear()
+            heard += ears.follow()
         if window is None and (window := ears.due()) is not None:
             due_at = number + delay
+    for late in unheard:
+        heard += ears.hear(*late)
     heard += ears.finish()
     end = len(frames) * step
     for _ in range(MOST_DECODES):

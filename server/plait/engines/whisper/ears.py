@@ -23,7 +23,10 @@ Aborted = Callable[[], bool]
 class Listening(Protocol):
     """One stream's ears; see `Hearing`."""
 
-    def feed(self, data: bytes | memoryview, now: float) -> list[Heard]: ...
+    def hear(self, data: bytes | memoryview, now: float) -> list[Heard]:
+        """Also while a window of it is decoded."""
+
+    def follow(self) -> list[Heard]: ...
 
     def finish(self) -> list[Heard]: ...
 
@@ -46,7 +49,9 @@ class Ears(Protocol):
         """`params`: TranscribeParams as a plain dict, defaults left out."""
 
     def decode(self, window: Window) -> Decoded:
-        """Raises GenerationFailed, or Aborted (see `decoder`)."""
+        """In a thread of its own, and others run meanwhile.
+
+        Raises GenerationFailed, or Aborted (see `decoder`)."""
 
 
 EarsFactory = Callable[[str, Aborted | None], Ears]
