@@ -10,6 +10,7 @@
 /** @import { PlaitError } from "./errors.js" */
 /** @import { BinaryFrame, ClientMessage, Decoder, Divertible, Inlet, StreamMessage, StreamObserver, StreamSpec, Transport, Terminal } from "./internal.d.ts" */
 
+import { onAbort } from "./abort-watch.js";
 import { CodecError, encode } from "./codec.js";
 import { collect, toReadableStream } from "./consume.js";
 import { Credit } from "./credit.js";
@@ -53,6 +54,8 @@ export class Stream {
   #holdsAcks = false;
   /** The consumer left before the server's terminal; what it still sends is dropped. */
   #left = false;
+  /** To the signal. */
+  #stopListening = () => {};
   /** @type {End | null} */
   #end = null;
   /** @type {(end: End) => void} */
@@ -88,7 +91,7 @@ export class Stream {
       this.#leave({ reason: this.#signal.reason });
       return;
     }
-    this.#signal?.addEventListener("abort", this.#onAbort);
+    if (this.#signal) this.#stopListening = onAbort(this.#signal, () => this.#onAbort());
     if (typeof params !== "function") transport.submit(this);
     else void this.#submitLater(async () => this.#prepare({ ...open, params: await params() }));
   }
@@ -328,7 +331,9 @@ export class Stream {
     if (seq > 0 && !this.#holdsAcks) this.ackThrough(seq);
   }
 
-  #onAbort = () => this.#leave({ reason: this.#signal?.reason });
+  #onAbort() {
+    this.#leave({ reason: this.#signal?.reason });
+  }
 
   /** @param {{ reason: unknown } | null} failure what the consumer is told; null when it knows */
   #leave(failure) {
@@ -352,10 +357,6 @@ export class Stream {
     this.#transport.withdraw(this);
     this.#settle(end);
     this.#observer?.ended?.(end);
-  }
-
-  #stopListening() {
-    this.#signal?.removeEventListener("abort", this.#onAbort);
   }
 }
 
