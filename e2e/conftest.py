@@ -84,9 +84,15 @@ def playground(server: LiveServer, new_tab: Callable[[str], Playground]) -> Play
 
 
 @pytest.fixture(scope="session")
-def speaking_server() -> Iterator[LiveServer]:
-    with live_server(speech="scripted", slots=4) as running:
-        yield running
+def full_server() -> Iterator[LiveServer]:
+    """Answers, speaks, listens and embeds."""
+    with live_server(speech="scripted", transcribe="scripted", embed="scripted", slots=4) as it:
+        yield it
+
+
+@pytest.fixture(scope="session")
+def speaking_server(full_server: LiveServer) -> LiveServer:
+    return full_server
 
 
 @pytest.fixture
@@ -113,9 +119,8 @@ def taped(browser: Browser, speaking_server: LiveServer) -> Iterator[OpenTaped]:
 
 
 @pytest.fixture(scope="session")
-def listening_server() -> Iterator[LiveServer]:
-    with live_server(speech="scripted", transcribe="scripted", slots=4) as running:
-        yield running
+def listening_server(full_server: LiveServer) -> LiveServer:
+    return full_server
 
 
 @pytest.fixture(scope="session")
@@ -163,9 +168,8 @@ def hearing(
 
 
 @pytest.fixture(scope="session")
-def embedding_server() -> Iterator[LiveServer]:
-    with live_server(embed="scripted", slots=4) as running:
-        yield running
+def embedding_server(full_server: LiveServer) -> LiveServer:
+    return full_server
 
 
 @pytest.fixture

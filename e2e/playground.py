@@ -113,8 +113,13 @@ class Playground:
     def batch(self) -> Batch:
         return Batch(self.test_id("embedding"))
 
+    def panel_names(self) -> list[str]:
+        return self.page.locator(".rail-panels").get_by_role("button").all_inner_texts()
+
     def show_panel(self, name: str) -> None:
+        """Clicked in the rail, and there."""
         self.page.get_by_role("navigation").get_by_role("button", name=name).click()
+        expect(self.page.get_by_role("heading", name=name, exact=True)).to_be_visible()
 
     def filter_wire(self, stream_id: int) -> None:
         self.page.get_by_label("Stream", exact=True).select_option(f"Stream {stream_id}")

@@ -3,12 +3,10 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 
 from playwright.sync_api import expect
 
 from e2e.playground import Playground
-from tests.live.server import live_server
 
 SHORT = "word_ms=200 One two three four. Five six seven."  # eight words: 1.6 s
 LONG = "word_ms=200 step_ms=150 " + "And so on, and so forth. " * 40
@@ -108,14 +106,12 @@ def test_a_phone_has_room_for_all_of_it(speaking: Playground) -> None:
     assert not speaking.overflows_sideways()
 
 
-def test_a_server_without_speech_says_what_to_do(new_tab: Callable[[str], Playground]) -> None:
-    with live_server() as mute:
-        playground = new_tab(mute.url).open()
-        (card,) = playground.ask("tokens=3")
-        card.wait_state("completed")
-        expect(card.root.get_by_test_id("speak-answer")).to_be_hidden()
+def test_a_server_without_speech_says_what_to_do(playground: Playground) -> None:
+    (card,) = playground.ask("tokens=3")
+    card.wait_state("completed")
+    expect(card.root.get_by_test_id("speak-answer")).to_be_hidden()
 
-        playground.show_panel("Speak")
+    playground.show_panel("Speak")
 
-        expect(playground.test_id("no-speech")).to_contain_text("plait models pull kokoro-82m")
-        expect(playground.test_id("speech-input")).to_be_hidden()
+    expect(playground.test_id("no-speech")).to_contain_text("plait models pull kokoro-82m")
+    expect(playground.test_id("speech-input")).to_be_hidden()

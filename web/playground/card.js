@@ -52,6 +52,7 @@ export class Card {
       class: "card-text",
       "data-testid": "stream-text",
       "aria-label": "Answer",
+      role: "group",
       tabindex: "0",
       onscroll: () => this.#scrolled(),
     });

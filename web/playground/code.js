@@ -44,5 +44,6 @@ export function forReaders(source, origin) {
   const socket = `${origin.replace(/^http/, "ws")}/v1/ws`;
   return source
     .replace("../../sdk/", `${origin}/static/sdk/`)
+    .replaceAll('fetch("/', `fetch("${origin}/`)
     .replace("connect()", `connect("${socket}")`);
 }

@@ -294,5 +294,5 @@ export class EmbeddingCard {
 
 /** @param {string} title @param {HTMLElement} note @param {HTMLElement} chart */
 function createChart(title, note, chart) {
-  return h("section", { class: "chart-tile" }, h("h3", {}, title, " ", note), chart);
+  return h("section", { class: "chart-tile" }, h("h2", {}, title, " ", note), chart);
 }

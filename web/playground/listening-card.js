@@ -174,8 +174,8 @@ export class ListeningCard {
     again.hidden = running;
     setIcon(this.againIcon, goesOn ? "listen" : "retry");
     setText(this.againText, goesOn ? "Record on" : "Again");
-    again.title = goesOn ? "Record on, below this text" : "Once more, from the beginning";
-    again.setAttribute("aria-label", goesOn ? "Record on" : "Once more");
+    again.title = goesOn ? "Record on, below this text" : "Again, from the beginning";
+    again.setAttribute("aria-label", goesOn ? "Record on" : "Again, from the beginning");
     setTone(this.state, ending);
     this.footer.render(listening.state, ending && withNote(ending, listening.note), again);
   }

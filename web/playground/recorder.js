@@ -42,7 +42,7 @@ export function createRecorder({ store, listenings }, onFile) {
   const file = createFilePicker(onFile);
   const element = h(
     "section",
-    { class: "composer recorder", "aria-label": "Listen" },
+    { class: "composer recorder", "aria-label": "What to listen to" },
     notice,
     h(
       "div",
@@ -110,11 +110,11 @@ function controlOf(listening, asking) {
   return { text: "Record", shape: "record", busy: isListening(listening) };
 }
 
-function createDevicePicker() {
+export function createDevicePicker(testid = "device") {
   const select = h("select", {
     class: "field compact",
     "aria-label": "Microphone",
-    "data-testid": "device",
+    "data-testid": testid,
     onchange: () => rememberMicrophone(select.value),
   });
   const element = h("div", { class: "picker", title: "Microphone" }, select);

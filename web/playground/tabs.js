@@ -12,7 +12,7 @@ export class Tabs {
   #changed;
 
   /**
-   * @param {"chat" | "listen" | "speak" | "embed"} panel
+   * @param {"chat" | "listen" | "speak" | "embed" | "conversation" | "monitor"} panel
    * @param {{ name: string, label: string, content: (Node | string)[] }} view
    * @param {(code: boolean) => void} changed
    */

@@ -67,6 +67,7 @@ export function createVoicePicker({ preview, stopPreview, choose: onChoose }) {
       onclick: () => show(list.hidden === true),
     },
     icon("voice"),
+    h("span", { class: "visually-hidden" }, "Voice: "),
     name,
     details,
     icon("chevron"),
@@ -94,7 +95,6 @@ export function createVoicePicker({ preview, stopPreview, choose: onChoose }) {
     onChoose(id);
     setText(name, row.voice.name);
     setText(details, detailsOf(row.voice));
-    toggle.setAttribute("aria-label", `Voice: ${row.voice.name}, ${detailsOf(row.voice)}`);
   }
 
   /** @param {Voice} voice */

@@ -3,10 +3,10 @@
  * are in the document; rows are of one height, so row n starts at n times that.
  */
 
+import { codeView } from "./code.js";
 import { copyButton, h, iconButton, setIcon, setText } from "./dom.js";
 import { plural } from "./format.js";
-import { describe, timesOf } from "./frames.js";
-import { inkJson } from "./ink.js";
+import { detailOf } from "./wire-detail.js";
 import { rowHeight, WireRow } from "./wire-row.js";
 
 /** @import { Frame, FrameLog } from "./frames.js" */
@@ -82,6 +82,15 @@ export class WireDrawer {
       "aria-label": "Selected frame",
       hidden: true,
     });
+    this.frames = h("div", { class: "wire-frames" });
+    this.code = codeView("wire");
+    this.code.element.hidden = true;
+    this.codeToggle = iconButton(
+      "code",
+      "The same through the SDK",
+      () => this.#showCode(this.code.element.hidden === true),
+      { "aria-pressed": "false", "data-testid": "wire-code" },
+    );
     this.#build();
     store.subscribe(["wire"], () => this.#render());
     new ResizeObserver(() => this.#render()).observe(this.list);
@@ -126,22 +135,19 @@ export class WireDrawer {
   }
 
   #build() {
-    const head = h(
-      "header",
-      { class: "wire-head" },
-      h("h2", {}, "Wire"),
-      this.note,
-      h(
-        "div",
-        { class: "tools" },
-        this.pause,
-        copyButton("Copy shown frames", () => this.#log.asText()),
-        iconButton("clear", "Clear", () => this.#clear()),
-        iconButton("close", "Close the wire drawer", () => this.toggle(false)),
-      ),
+    const tools = h(
+      "div",
+      { class: "tools" },
+      this.codeToggle,
+      this.pause,
+      copyButton("Copy shown frames", () => this.#log.asText()),
+      iconButton("clear", "Clear", () => this.#clear()),
+      iconButton("close", "Close the wire drawer", () => this.toggle(false)),
     );
+    const head = h("header", { class: "wire-head" }, h("h2", {}, "Wire"), this.note, tools);
     const filters = h("div", { class: "wire-filters" }, this.streamFilter, this.textFilter);
-    this.#root.append(head, filters, this.empty, this.list, this.detail);
+    this.frames.append(filters, this.empty, this.list, this.detail);
+    this.#root.append(head, this.frames, this.code.element);
     this.#root.addEventListener("keydown", (event) => this.#takeEscape(event));
     this.#renderStreamChoices();
   }
@@ -155,6 +161,9 @@ export class WireDrawer {
     } else if (this.#selected) {
       this.#select(null);
       this.list.focus();
+    } else if (!this.code.element.hidden) {
+      this.#showCode(false);
+      this.codeToggle.focus();
     } else return;
     event.preventDefault();
   }
@@ -162,6 +171,15 @@ export class WireDrawer {
   #clear() {
     this.#log.clear();
     this.#select(null);
+    this.#store.changed("wire");
+  }
+
+  /** Instead of the frames. @param {boolean} shown */
+  #showCode(shown) {
+    this.code.element.hidden = !shown;
+    this.frames.hidden = shown;
+    this.codeToggle.setAttribute("aria-pressed", String(shown));
+    if (shown) void this.code.load();
     this.#store.changed("wire");
   }
 
@@ -192,7 +210,7 @@ export class WireDrawer {
   }
 
   #render() {
-    if (!this.open) return;
+    if (!this.open || this.frames.hidden) return;
     const { shown, total, paused, missed } = this.#log;
     this.#renderStreamChoices();
     setText(
@@ -265,22 +283,7 @@ export class WireDrawer {
     this.#selected = frame === this.#selected ? null : frame;
     const chosen = this.#selected;
     this.detail.hidden = !chosen;
-    if (chosen) {
-      const text = describe(chosen);
-      const title = h(
-        "h3",
-        {},
-        `${chosen.direction === "in" ? "Received" : "Sent"} ${chosen.type}${timesOf(chosen)}`,
-      );
-      const tools = h(
-        "div",
-        { class: "tools" },
-        copyButton("Copy this frame", () => text),
-        iconButton("close", "Close this frame", () => this.#select(null)),
-      );
-      const body = h("pre", { tabindex: "0" }, ...(chosen.header ? [text] : inkJson(text)));
-      this.detail.replaceChildren(h("header", {}, title, tools), body);
-    }
+    if (chosen) this.detail.replaceChildren(...detailOf(chosen, () => this.#select(null)));
     this.#store.changed("wire");
   }
 }

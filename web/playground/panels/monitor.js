@@ -10,6 +10,7 @@ import { panelHead } from "../panel-head.js";
 import { mayRead } from "../poller.js";
 import { StatusCards } from "../status-card.js";
 import { appShown, modelShown } from "../status-shown.js";
+import { Tabs } from "../tabs.js";
 
 /** @import { App } from "../main.js" */
 
@@ -57,20 +58,24 @@ class MonitorPanel {
       this.apps.element,
     );
     this.counters.element.hidden = true;
+    this.tabs = new Tabs(
+      "monitor",
+      {
+        name: "figures",
+        label: "Figures",
+        content: [this.waiting, this.denied, this.status, this.counters.element],
+      },
+      () => this.#render(),
+    );
+    this.tabs.pane.tabIndex = 0; // nothing in it takes the focus, and it scrolls
     root.append(
       panelHead(
         "Monitor",
-        [],
+        [this.tabs.list],
         [h("p", { class: "hint" }, "last two minutes, every connection", this.links)],
       ),
-      h(
-        "div",
-        { class: "scroller" },
-        this.waiting,
-        this.denied,
-        this.status,
-        this.counters.element,
-      ),
+      this.tabs.pane,
+      this.tabs.codePane,
     );
     store.subscribe(["metrics", "machine", "panel", "connection"], () => this.#render());
     this.#render();
@@ -79,7 +84,7 @@ class MonitorPanel {
   #render() {
     const { sample, readings, rights, connection, readingRefused } = this.#store.state;
     this.links.hidden = connection.guarded; // a link cannot carry the token
-    if (this.#root.hidden) return;
+    if (this.#root.hidden || this.tabs.showsCode) return;
     const fresh = connection.state === "open"; // else old figures would pass for facts
     const denied = deniedText(rights, readingRefused);
     this.denied.hidden = denied === "";
