@@ -12,8 +12,9 @@ ARGS    ?=
 ENGINES ?= llamacpp mlx
 
 .DEFAULT_GOAL := help
-.PHONY: help setup serve setup-dev torch system browser web model check format lint types layers \
-        check-web test e2e bench proof clean
+.PHONY: help setup serve setup-dev torch system browser web model model-chat model-speech \
+        model-listening model-embed setup-test check format lint types layers check-web test e2e \
+        bench proof clean
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | \
@@ -65,13 +66,22 @@ system:
 browser: system
 	@.ci/browser >/dev/null
 
-model: setup-dev
+model: model-chat model-speech model-listening model-embed
+
+# One target per model, as the forms of one model wait for each other; `make -j` pulls them at once.
+model-chat: setup-dev
 	$(BIN)/plait models pull --engine llamacpp
 	$(BIN)/plait models pull --engine mlx
+
+model-speech: setup-dev
 	$(BIN)/plait models pull --engine kokoro-onnx kokoro-82m
 	$(BIN)/plait models pull --engine kokoro-torch kokoro-82m
+
+model-listening: setup-dev
 	$(BIN)/plait models pull --engine whisper whisper-tiny.en
 	$(BIN)/plait models pull --engine whisper whisper-base
+
+model-embed: setup-dev
 	$(BIN)/plait models pull --engine onnx all-minilm-l6-v2
 	$(BIN)/plait models pull --engine onnx all-minilm-l6-v2-int8
 
@@ -94,8 +104,10 @@ layers: setup-dev
 check-web: web
 	cd web && npm run --silent check
 
-test: setup-dev torch web browser model ## every test: Python, JavaScript, end to end; sets up all it needs
-	@$(BIN)/python .ci/suites.py python web+waits+installs e2e
+setup-test: setup-dev torch web browser model
+
+test: setup-test ## every test: Python, JavaScript, end to end; sets up all it needs
+	@$(BIN)/python .ci/suites.py python,installs,web+engines+waits proofs e2e
 
 e2e: setup-dev web browser model ## the browser tests alone
 	@$(BIN)/python .ci/suites.py e2e

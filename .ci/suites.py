@@ -2,8 +2,9 @@
 
 The last line reads `N passed, N failed` (`, N skipped` may follow) and sums the suites' own
 machine-readable reports, never their console text. A suite that dies without a report counts as one
-failure, and a suite that ran no test as well. Names joined by `+` run at the same time, the output
-of all but the first once they are done. Does NOT set anything up: the Makefile did.
+failure, and a suite that ran no test as well. `a,b+c` runs a and then b, and c at the same time;
+what is not in the first of such lanes is shown suite by suite when it is done. Does NOT set
+anything up: the Makefile did.
 """
 
 from __future__ import annotations
@@ -61,9 +62,9 @@ def environment() -> dict[str, str]:
     return {**os.environ, **browser, "PLAIT_TEST_PYTHON": sys.executable}
 
 
-def run_pytest(folder: str, *options: str, name: str, aside: bool) -> Counts:
+def run_pytest(*selection: str, name: str, aside: bool, prefix: tuple[str, ...] = ()) -> Counts:
     report = REPORTS / f"{name}.xml"
-    command = [sys.executable, "-m", "pytest", folder, *options]
+    command = [*prefix, sys.executable, "-m", "pytest", *selection]
     code = run([*command, f"--junit-xml={report}", "--durations=10"], ROOT, aside=aside)
     if not report.exists():
         return Counts(failed=1)
@@ -110,18 +111,30 @@ def honest(counts: Counts, exit_code: int) -> Counts:
     return counts
 
 
-def run_suite(name: str, *, aside: bool = False) -> str:
+def run_suite(name: str, *, aside: bool) -> str:
     """Its line for the end of the run; its counts go into `COUNTS`."""
     started = time.monotonic()
     COUNTS[name] = SUITES[name](aside)
     return f"{name}: {COUNTS[name]} in {time.monotonic() - started:.0f} s"
 
 
+def run_lane(names: str, *, aside: bool = False) -> list[str]:
+    return [run_suite(name, aside=aside) for name in names.split(",")]
+
+
 COUNTS: dict[str, Counts] = {}
+# Half of all computing is in the engines' own tests: they give way to those that time an answer.
+GIVING_WAY = ("nice", "-n", "10")
+ENGINES = ("tests/engines",)
+PROOFS = ("tests/proofs",)  # judged by the clock: nothing beside them
+OTHERS = ("tests", *(f"--ignore={folder}" for folder in ENGINES + PROOFS))
+USUAL = ("-m", "not waits and not installs")
 SUITES: dict[str, Callable[[bool], Counts]] = {
-    "python": lambda aside: run_pytest(
-        "tests", "-m", "not waits and not installs", name="python", aside=aside
+    "python": lambda aside: run_pytest(*OTHERS, *USUAL, name="python", aside=aside),
+    "engines": lambda aside: run_pytest(
+        *ENGINES, *USUAL, name="engines", aside=aside, prefix=GIVING_WAY
     ),
+    "proofs": lambda aside: run_pytest(*PROOFS, *USUAL, name="proofs", aside=aside),
     # Those that wait for time-outs of half a minute, or for pip: beside another suite.
     "waits": lambda aside: run_pytest("tests", "-m", "waits", name="waits", aside=aside),
     "installs": lambda aside: run_pytest("tests", "-m", "installs", name="installs", aside=aside),
@@ -138,8 +151,10 @@ def main(groups: list[str]) -> int:
     for group in groups:
         first, *others = group.split("+")
         with ThreadPoolExecutor() as pool:
-            beside = [pool.submit(run_suite, name, aside=True) for name in others]
-            lines += [run_suite(first), *(future.result() for future in beside)]
+            beside = [pool.submit(run_lane, lane, aside=True) for lane in others]
+            lines += run_lane(first)
+            for lane in beside:
+                lines += lane.result()
     total = Counts()
     for counts in COUNTS.values():
         total.add(counts)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -76,3 +77,22 @@ def test_suites_at_the_same_time_are_both_counted_and_one_failure_fails_the_run(
     failing = WAITS.replace("pass\n", "assert False\n")
 
     assert run(checkout, PASSES, failing, suites="python+waits") == (1, "1 passed, 1 failed")
+
+
+def test_a_lane_of_suites_runs_beside_another_and_no_test_is_run_twice(checkout: Path) -> None:
+    for folder in ("engines", "new"):
+        (checkout / "tests" / folder).mkdir()
+        (checkout / "tests" / folder / f"test_in_{folder}.py").write_text(PASSES)
+
+    assert run(checkout, PASSES, WAITS, suites="python,waits+engines") == (0, "4 passed, 0 failed")
+
+
+def test_make_test_runs_every_suite_once() -> None:
+    (asked,) = re.findall(
+        r"^test:.*\n\t.*suites\.py (.*)", (ROOT / "Makefile").read_text(), re.MULTILINE
+    )
+    known = re.findall(
+        r'^    "(\w+)": lambda', (ROOT / ".ci" / "suites.py").read_text(), re.MULTILINE
+    )
+
+    assert sorted(re.split("[ ,+]", asked)) == sorted(known)

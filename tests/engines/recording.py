@@ -14,7 +14,7 @@ from plait.engines.restart import Limits
 from plait.errors import PlaitError
 
 T = TypeVar("T")
-WAIT_SECONDS = 20  # generous: two shared cores
+WAIT_SECONDS = 60  # generous: two shared cores
 
 
 @dataclass(frozen=True, slots=True)

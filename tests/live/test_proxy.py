@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
@@ -83,7 +84,9 @@ def proxied(tmp_path: Path) -> Iterator[tuple[LiveServer, str]]:
 async def test_tokens_pass_a_documented_proxy_one_by_one(proxied: tuple[LiveServer, str]) -> None:
     server, proxy_url = proxied
     async with peer(server.ws_url) as direct, peer(proxy_url) as through:
-        assert await median_gap(through, 1) < 2 * await median_gap(direct, 1)
+        # At the same time, as what else the machine does slows both.
+        gaps = await asyncio.gather(median_gap(through, 1), median_gap(direct, 1))
+        assert gaps[0] < 2 * gaps[1]
 
 
 async def test_a_cancel_through_a_proxy_is_as_good_as_a_direct_one(

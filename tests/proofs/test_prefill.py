@@ -21,8 +21,9 @@ pytestmark = [pytest.mark.model, pytest.mark.timeout(TEST_SECONDS)]
 
 Record = Callable[[str, object], None]
 
-PONG_SECONDS = 0.5
-HEALTH_SECONDS = 0.5
+# As promised on a machine that does nothing else; every other run shows that it works at all.
+PONG_SECONDS = 0.5 if FULL else 2.0
+HEALTH_SECONDS = 0.5 if FULL else 2.0
 # Bounds for two slow cores that others use too; what matters is how far they lie below the
 # duration of the prefill, which the tests check as an order of events.
 FIRST_TOKEN_SECONDS = 8.0

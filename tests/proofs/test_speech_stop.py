@@ -15,7 +15,7 @@ from plait.wire.messages import Cancelled
 from tests.live.peer import peer
 from tests.live.server import LiveServer
 from tests.proofs.rig import engine_gauges
-from tests.proofs.sizes import HANG_UPS, SLOTS, SPEECH_CANCELS, TEST_SECONDS
+from tests.proofs.sizes import FULL, HANG_UPS, SLOTS, SPEECH_CANCELS, TEST_SECONDS
 from tests.proofs.speech_rig import first_audio_seconds, paragraph, speak, speaker
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(TEST_SECONDS)]
@@ -23,9 +23,10 @@ pytestmark = [pytest.mark.model, pytest.mark.timeout(TEST_SECONDS)]
 Record = Callable[[str, object], None]
 LATEST_SECONDS = 0.8
 RSS_GROWTH = 0.1
-# Two slow cores with other work on them; `plait bench speak` has the target.
-STOP_MS = 250.0
-LATE_SHARE = 0.1
+# Of a machine that does nothing else. Every other run shows that it works at all.
+STOP_MS = 250.0 if FULL else 1000.0
+LATE_SHARE = 0.1 if FULL else 0.5
+SAME_SECONDS = 1.0 if FULL else 4.0
 BYSTANDERS = (
     ("Nobody changes a word of this.", {"voice": "af_heart", "speed": 1.5}),
     ("And this is heard as it was written.", {"voice": "bm_george", "speed": 2}),
@@ -69,8 +70,8 @@ async def test_a_long_text_stops_with_its_listener_and_the_next_one_is_not_behin
     record_property(
         "first audio usually, after cancels, ms", [round(1000 * usual), round(1000 * after)]
     )
-    assert len(stops) >= 2
-    assert after < 2 * usual + 1.0
+    assert len(stops) >= (1 - LATE_SHARE) * len(proofs)
+    assert after < 2 * usual + SAME_SECONDS  # all of a cancelled text would take minutes
 
 
 async def test_random_cancels_leave_no_slot_no_thread_and_no_memory_behind(
