@@ -8,9 +8,10 @@
 import { platform } from "./runtime.js";
 
 // Written out, so that bundlers find the files.
-export const PLAYOUT_MODULE = new URL("./playout-worklet.js", import.meta.url);
-export const CAPTURE_MODULE = new URL("./capture-worklet.js", import.meta.url);
-export const ECHO_MODULE = new URL("./echo-worklet.js", import.meta.url);
+// Asked for when they are needed: a bundle may have no address of its own, and only who plays or records needs one.
+export const PLAYOUT_MODULE = () => new URL("./playout-worklet.js", import.meta.url);
+export const CAPTURE_MODULE = () => new URL("./capture-worklet.js", import.meta.url);
+export const ECHO_MODULE = () => new URL("./echo-worklet.js", import.meta.url);
 const REST_AFTER_MS = 10_000;
 const GESTURES = ["pointerdown", "pointerup", "keydown", "touchend"];
 
@@ -24,7 +25,7 @@ let ownCaptureContext = null;
 /** Who uses our own. An idle context keeps a device awake; soon after the last user it rests. */
 /** @type {WeakMap<AudioContext, { users: number, rest: Timer | null }>} */
 const holds = new WeakMap();
-/** @type {WeakMap<BaseAudioContext, Map<string, Promise<void>>>} */
+/** @type {WeakMap<BaseAudioContext, Map<string | (() => URL), Promise<void>>>} */
 const modules = new WeakMap();
 
 /** @returns {AudioContext} the page's; made at the first play(), which a click should have caused */
@@ -87,26 +88,40 @@ export function releaseContext(context, runtime) {
  * Each context loads a module once.
  *
  * @param {BaseAudioContext} context
- * @param {string | URL} module PLAYOUT_MODULE or CAPTURE_MODULE, or where the page has it
+ * @param {string | URL | (() => URL)} module PLAYOUT_MODULE or CAPTURE_MODULE, or where the page has it
  * @returns {Promise<void>} rejects with what to do about it
  */
 export function loadModule(context, module) {
-  const url = String(module);
   const known = modules.get(context) ?? new Map();
   modules.set(context, known);
+  const key = typeof module === "function" ? module : String(module);
   const loading =
-    known.get(url) ??
-    context.audioWorklet.addModule(url).catch((cause) => {
-      known.delete(url);
-      throw new TypeError(
-        `The audio module did not load from ${url}: serve the SDK's playout-worklet.js and capture-worklet.js from ` +
-          "this page's origin and give their address: play(context, { workletUrl }), transcribe.live({ workletUrl }).",
-        { cause },
-      );
+    known.get(key) ??
+    addModule(context, module).catch((cause) => {
+      known.delete(key);
+      throw cause;
     });
-  known.set(url, loading);
+  known.set(key, loading);
   loading.catch(() => {}); // a stream without audio never asks
   return loading;
+}
+
+/**
+ * @param {BaseAudioContext} context
+ * @param {string | URL | (() => URL)} module
+ */
+async function addModule(context, module) {
+  let url = "this bundle";
+  try {
+    url = String(typeof module === "function" ? module() : module);
+    await context.audioWorklet.addModule(url);
+  } catch (cause) {
+    throw new TypeError(
+      `The audio module did not load from ${url}: serve the SDK's playout-worklet.js and capture-worklet.js from ` +
+        "this page's origin and give their address: play(context, { workletUrl }), transcribe.live({ workletUrl }).",
+      { cause },
+    );
+  }
 }
 
 /**
