@@ -8,10 +8,21 @@ const CHOICE_KEY = "plait.microphone";
 const GONE =
   "The microphone is gone. All it heard is kept; plug it in again, or choose another, and record on.";
 
-/** For the recogniser, not for a listener at the other end: as it is, at a steady level. */
-const AS_IT_IS = { echoCancellation: false, noiseSuppression: false, autoGainControl: true };
+/**
+ * @typedef {{ id: string, label: string }} Device
+ *
+ * @typedef {object} Use  what a microphone is for
+ * @property {MediaTrackConstraints} audio
+ * @property {string} press  the button that asks for it
+ * @property {string} instead  what else a person can do; "" nothing
+ */
 
-/** @typedef {{ id: string, label: string }} Device */
+/** For the recogniser, not for a listener at the other end: as it is, at a steady level. @type {Use} */
+const LISTENING = {
+  audio: { echoCancellation: false, noiseSuppression: false, autoGainControl: true },
+  press: "Record",
+  instead: "transcribe a file",
+};
 
 export class MicrophoneTrouble extends Error {
   /** @param {string} code @param {string} message  with the next step */
@@ -21,35 +32,43 @@ export class MicrophoneTrouble extends Error {
   }
 }
 
-/** @returns {MicrophoneTrouble | null} why this page can have none, whatever a person allows */
-export function lasting(available = isSecureContext && "mediaDevices" in navigator) {
+/**
+ * @param {boolean} [available] @param {{ instead: string }} [use]
+ * @returns {MicrophoneTrouble | null} why this page can have none, whatever a person allows
+ */
+export function lasting(
+  available = isSecureContext && "mediaDevices" in navigator,
+  { instead } = LISTENING,
+) {
   if (available) return null;
+  const or = instead && `, or ${instead}: that works here too`;
   return new MicrophoneTrouble(
     "insecure_context",
-    "Browsers give a page the microphone only over https or on this machine. Open it as http://127.0.0.1 or http://localhost, or transcribe a file: that works here too.",
+    `Browsers give a page the microphone only over https or on this machine. Open it as http://127.0.0.1 or http://localhost${or}.`,
   );
 }
 
 /**
  * @param {string} id  "" the default one
+ * @param {Use} use
  * @returns {Promise<MediaStream>}
  * @throws {MicrophoneTrouble}
  */
-async function openMicrophone(id) {
-  const trouble = lasting();
+async function openMicrophone(id, use = LISTENING) {
+  const trouble = lasting(undefined, use);
   if (trouble) throw trouble;
   try {
-    return await ask(id);
+    return await ask(id, use);
   } catch (error) {
     // The one chosen is not plugged in any more: any other is better than none.
-    if (id && nameOf(error) === "OverconstrainedError") return openMicrophone("");
-    throw troubleOf(error);
+    if (id && nameOf(error) === "OverconstrainedError") return openMicrophone("", use);
+    throw troubleOf(error, use);
   }
 }
 
-/** @param {string} id */
-function ask(id) {
-  const audio = { ...AS_IT_IS, channelCount: 1, ...(id && { deviceId: { exact: id } }) };
+/** @param {string} id @param {Use} use */
+function ask(id, use) {
+  const audio = { ...use.audio, channelCount: 1, ...(id && { deviceId: { exact: id } }) };
   return navigator.mediaDevices.getUserMedia({ audio });
 }
 
@@ -108,10 +127,10 @@ export function rememberMicrophone(id) {
   else localStorage.removeItem(CHOICE_KEY);
 }
 
-/** What the browser threw, in words that say what to do next. @param {unknown} error */
-export function troubleOf(error) {
+/** What the browser threw, in words that say what to do next. @param {unknown} error @param {Use} use */
+export function troubleOf(error, use = LISTENING) {
   const said = error instanceof Error ? error.message : String(error);
-  const [code, message] = wordsFor(nameOf(error), said);
+  const [code, message] = wordsFor(nameOf(error), said, use);
   return new MicrophoneTrouble(code, message);
 }
 
@@ -120,35 +139,33 @@ function nameOf(error) {
   return error instanceof Error ? error.name : "";
 }
 
-/** @param {string} name @param {string} said @returns {[code: string, message: string]} */
-function wordsFor(name, said) {
+/** @param {string} name @param {string} said @param {Use} use @returns {[code: string, message: string]} */
+function wordsFor(name, said, { press, instead }) {
+  const or = instead && `, or ${instead}`;
   if (name === "NotAllowedError" && /dismissed/i.test(said))
     return [
       "dismissed",
-      "The browser's question was closed without an answer. Press Record again and choose Allow.",
+      `The browser's question was closed without an answer. Press ${press} again and choose Allow.`,
     ];
   if (name === "NotAllowedError" && /system/i.test(said))
     return [
       "denied_by_system",
-      "The system does not let this browser use a microphone. Allow it in the system's privacy settings, then press Record again.",
+      `The system does not let this browser use a microphone. Allow it in the system's privacy settings, then press ${press} again.`,
     ];
   if (name === "NotAllowedError" || name === "SecurityError")
     return [
       "denied",
-      "This page may not use the microphone. Allow it in the browser's site settings, beside the address, then press Record again.",
+      `This page may not use the microphone. Allow it in the browser's site settings, beside the address, then press ${press} again.`,
     ];
   if (name === "NotFoundError" || name === "OverconstrainedError")
-    return [
-      "no_device",
-      "No microphone was found. Plug one in and press Record again, or transcribe a file.",
-    ];
+    return ["no_device", `No microphone was found. Plug one in and press ${press} again${or}.`];
   if (name === "NotReadableError" || name === "AbortError")
     return [
       "busy",
-      "The microphone could not be opened; another program may be using it. Close that, then press Record again.",
+      `The microphone could not be opened; another program may be using it. Close that, then press ${press} again.`,
     ];
   return [
     "internal",
-    `The browser opened no microphone (${said}). Press Record to try again, or transcribe a file.`,
+    `The browser opened no microphone (${said}). Press ${press} to try again${or}.`,
   ];
 }

@@ -2,7 +2,7 @@
  * The page's one state and when it is drawn: whoever changes a part says so, and each part's
  * subscribers run at most once per animation frame. Knows neither the DOM nor the protocol.
  *
- * @typedef {"connection" | "chats" | "text" | "speech" | "audio" | "listening" | "heard" | "embedding" | "vectors" | "wire" | "metrics" | "machine" | "panel"} Topic
+ * @typedef {"connection" | "chats" | "text" | "speech" | "audio" | "listening" | "heard" | "embedding" | "vectors" | "conversation" | "turns" | "wire" | "metrics" | "machine" | "panel"} Topic
  *
  * @typedef {import("./chats.js").Chat} Chat
  * @typedef {import("./metrics.js").Sample} Sample
@@ -10,6 +10,7 @@
  * @typedef {import("./speeches.js").Speech} Speech
  * @typedef {import("./listenings.js").Listening} Listening
  * @typedef {import("./new-embedding.js").Embedding} Embedding
+ * @typedef {import("./new-conversation.js").Run} Run
  *
  * @typedef {object} ConnectionState
  * @property {import("../sdk/types.d.ts").ConnectionState} state
@@ -38,6 +39,10 @@
  * @property {string[] | null} embedModels  that embed, the default first; null: the server does not
  * @property {Embedding | null} embedding  the Embed panel's, running or over
  * @property {(number | "late")[]} embeddingStops  as `stops`
+ * @property {object | null} askingToTalk  the browser is asking for the microphone
+ * @property {{ code: string, message: string } | null} talkTrouble  why the last Start talking had none
+ * @property {Run | null} conversation  the Conversation panel's, running or over
+ * @property {(number | "late")[]} talkStops  as `stops`: of chats and speeches that were talked into
  * @property {Sample | null} sample  newest reading of /metrics
  * @property {Sample[]} history  the last two minutes of readings
  * @property {string | null} app  whose connection it is; null: the server knows no apps

@@ -75,6 +75,16 @@ def test_plain_words_get_the_default_answer() -> None:
     assert text_of(run_until_idle(engine), 1) == "w0 w1 "
 
 
+def test_a_system_message_has_what_the_users_words_do_not_say() -> None:
+    engine = engine_of()
+    told = {"role": "system", "content": "tokens=2 say=a"}
+    said = {"role": "user", "content": "three say=b"}
+    engine.prepare(Prepare(1, "chat", {"messages": [told, said]}, scope="test"))
+    engine.start(1)
+
+    assert text_of(run_until_idle(engine), 1) == "b0 b1 "
+
+
 def test_max_tokens_is_the_least_of_asked_cap_and_room() -> None:
     spec = LoadSpec("scripted", "m", 4, context_tokens=100, max_tokens=50)
     engine = engine_of(spec)

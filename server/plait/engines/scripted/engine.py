@@ -1,8 +1,9 @@
 """An engine for tests and benchmarks: what it does is written in the prompt, and costs no model.
 
-The last user message, the text to speak, the prompt of a transcription or the first text to embed
-is the script, in the language of `script.py`; the method is `LoadSpec.method`: chat (`jobs`),
-synthesize (`speech`), transcribe (`listening`) or embed (`embedding`).
+The last user message (and the system message), the text to speak, the prompt of a transcription
+or the first text to embed is the script, in the language of `script.py`; the method is
+`LoadSpec.method`: chat (`jobs`), synthesize (`speech`), transcribe (`listening`) or embed
+(`embedding`).
 
 `LoadSpec.options`: tokens (16), step_seconds (0.0), interruptible (True), kv_bytes_per_token
 (1024); cores (1: those it says it can use); load_seconds (0.0; percents are reported), load_fail
@@ -40,7 +41,7 @@ from plait.engines.scripted.embedding import FORMAT as ROWS, embed_job
 from plait.engines.scripted.faults import break_as_told, die, hang, stumble
 from plait.engines.scripted.jobs import ScriptedJob
 from plait.engines.scripted.listening import listening_job
-from plait.engines.scripted.script import Script, parse_script
+from plait.engines.scripted.script import Script, chat_script, parse_script
 from plait.engines.scripted.speech import FORMAT as SPEECH, SpeechJob
 from plait.errors import ContextOverflow, EmptyText, ModelLoadFailed, UnsupportedMethod
 
@@ -128,7 +129,7 @@ class ScriptedEngine:
             self._jobs[job.job] = embed_job(job.job, job.params, self._read)
             return Prepared(job.job, prompt_tokens=0, reserve_bytes=0, max_tokens=0)
         messages = [message.get("content") or "" for message in job.params["messages"]]
-        script = self._read(messages[-1])
+        script = self._read(chat_script(job.params["messages"]))
         words = sum(len(text.split()) for text in messages)
         prompt_tokens = words if script.prompt_tokens < 0 else script.prompt_tokens
         max_tokens = self._room(prompt_tokens, job.params.get("max_tokens"))

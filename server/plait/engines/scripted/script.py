@@ -1,8 +1,9 @@
 """The little language in which a prompt tells the scripted engine what to do.
 
 The last user message, the text to speak, a transcription's prompt or the first text to embed is the
-script: words of the form `key=value`, in any order; every other word is plain text. So any prompt
-works, and `tokens=3 step_ms=5 Hello` answers "w0 w1 w2 ". Spoken are all words, the script's too;
+script: words of the form `key=value`, in any order; every other word is plain text. A chat that
+begins with a system message has its words as well, where the user's, perhaps spoken ones, say
+nothing else. So any prompt works, and `tokens=3 step_ms=5 Hello` answers "w0 w1 w2 ". Spoken are all words, the script's too;
 "tokens" below are words there, the words heard in a transcription, whose length its audio decides,
 and the texts of an embedding.
 
@@ -35,6 +36,7 @@ Cancel
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -70,6 +72,12 @@ class Script(msgspec.Struct, frozen=True):
     cancel_ms: Millis = 0.0
     ignore_cancel: bool = False
     deaf: bool = False
+
+
+def chat_script(messages: Sequence[Mapping[str, Any]]) -> str:
+    """The words of a chat that are its script; the later ones win."""
+    told = [message for message in messages[:1] if message.get("role") == "system"]
+    return " ".join(message.get("content") or "" for message in (*told, messages[-1]))
 
 
 def parse_script(text: str, *, tokens: int, step_ms: float) -> Script:
