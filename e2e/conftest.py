@@ -10,16 +10,19 @@ from playwright.sync_api import (
     BrowserContext,
     Playwright,
     ViewportSize,
+    expect,
     sync_playwright,
 )
 
 from e2e.browser import launch
+from e2e.bundled import Pages, serve_pages
 from e2e.microphone import launch_with_microphone, set_device_rate, write_clip
-from e2e.playground import Playground
+from e2e.playground import GENEROUS_MS, Playground
 from e2e.tape import Tape
 from plait.engines.scripted.hearing import recite
 from tests.live.server import LiveServer, live_server
 
+expect.set_options(timeout=GENEROUS_MS)
 WIDE: ViewportSize = {"width": 1440, "height": 900}
 OpenTaped = Callable[..., tuple[Playground, Tape]]
 OpenHearing = Callable[..., Playground]
@@ -188,3 +191,18 @@ def listening(listening_server: LiveServer, new_tab: Callable[[str], Playground]
     tab = new_tab(listening_server.url).open()
     tab.show_panel("Listen")
     return tab
+
+
+@pytest.fixture(scope="session")
+def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
+    """Pages of an app's own, at another origin than the server's."""
+    with serve_pages(tmp_path_factory.mktemp("pages")) as served:
+        yield served
+
+
+@pytest.fixture(scope="session")
+def app_server(pages: Pages) -> Iterator[LiveServer]:
+    """Chats, listens and speaks for those pages."""
+    settings = {"allowed_origins": pages.origin, "slots": 4}
+    with live_server(speech="scripted", transcribe="scripted", **settings) as running:
+        yield running

@@ -19,9 +19,11 @@ PRESS = """
 const press = setInterval(() => {
   const connected = document.querySelector("[data-testid=connection-state][data-state=open]");
   if (!connected) return;
-  clearInterval(press);
   document.querySelector("nav [title^=Speak]").click();
-  document.querySelector("[data-testid=speak-sample]").click();
+  const sample = document.querySelector("[data-testid=speak-sample]");
+  if (!sample) return; // the panel is still being fetched
+  clearInterval(press);
+  sample.click();
   setTimeout(() => console.log("pressed"), 1000);
 }, 20);
 """

@@ -18,16 +18,10 @@ def test_keys_switch_panels_and_list_themselves(playground: Playground) -> None:
     page = playground.page
     playground.composer.blur()
 
-    page.keyboard.press("2")
-    expect(page.get_by_role("heading", name="Listen", exact=True)).to_be_visible()
-    page.keyboard.press("3")
-    expect(page.get_by_role("heading", name="Speak", exact=True)).to_be_visible()
-    page.keyboard.press("4")
-    expect(page.get_by_role("heading", name="Embed", exact=True)).to_be_visible()
-    page.keyboard.press("5")
-    expect(page.get_by_role("heading", name="Monitor")).to_be_visible()
-    page.keyboard.press("1")
-    expect(page.get_by_role("heading", name="Chat")).to_be_visible()
+    names = ["Chat", "Listen", "Speak", "Embed", "Conversation", "Monitor"]
+    for key, name in [*enumerate(names, start=1), (1, "Chat")]:
+        page.keyboard.press(str(key))
+        expect(page.get_by_role("heading", name=name, exact=True)).to_be_visible()
     page.keyboard.press("?")
     expect(page.get_by_role("dialog")).to_contain_text("Stop all")
 

@@ -22,8 +22,10 @@ export function installKeys(app) {
  * it before it comes here; a drawer over the panel goes before an answer does.
  * @param {App} app @param {KeyboardEvent} event
  */
-function stopByKey({ chats, speeches, listenings, embeddings, store, wire }, event) {
+function stopByKey(app, event) {
+  const { chats, speeches, listenings, embeddings, conversations, store, wire } = app;
   if (event.shiftKey) {
+    conversations.stopAll();
     speeches.stopAll();
     listenings.stopAll();
     embeddings.stopAll();
@@ -34,11 +36,13 @@ function stopByKey({ chats, speeches, listenings, embeddings, store, wire }, eve
     wire.toggle(false);
     return;
   }
-  if (store.state.asking) {
+  if (store.state.asking || store.state.askingToTalk) {
     listenings.stopAsking();
+    conversations.stopAsking();
     return;
   }
   const stops = [
+    { panel: "conversation", run: conversations.focused(), by: conversations },
     { panel: "speak", run: speeches.focused(), by: speeches },
     { panel: "listen", run: listenings.focused(), by: listenings },
     { panel: "embed", run: embeddings.focused(), by: embeddings },
@@ -55,6 +59,7 @@ function plainKey(app, event, help) {
   else if (event.key === "?") help.showModal();
   else if (event.key === "w") app.wire.toggle();
   else if (event.key === "/") app.focusPanel();
+  else if (event.key === "i") app.conversations.interrupt();
   else return;
   event.preventDefault();
 }
@@ -69,13 +74,14 @@ function isTyping(target) {
 /** @param {App} app */
 function createHelp(app) {
   const keys = [
-    ["Ctrl ↵", "Send, speak, embed, record and done"],
+    ["Ctrl ↵", "Send, speak, embed, record and done, start talking"],
     [
       "Esc",
-      "Close what is open here, else stop what is spoken, heard, embedded or the focused answer",
+      "Close what is open here, else stop the conversation, what is spoken, heard, embedded or the focused answer",
     ],
     ["Shift Esc", "Stop all"],
     ...app.panels.map(({ label }, index) => [String(index + 1), `Show ${label}`]),
+    ["i", "Interrupt the answer of a conversation"],
     ["/", "Write"],
     ["w", "Open or close the wire drawer"],
     ["?", "This list"],

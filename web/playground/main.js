@@ -1,16 +1,5 @@
 /**
  * Composition root of the page: makes the parts, hands each what it needs, shows the first panel.
- * A panel is one file in panels/ with register(app); the rail and the number keys follow from that.
- *
- * @typedef {object} PanelView
- * @property {() => void} [focus]  where typing starts
- * @property {() => void} [press]  what Ctrl+Enter does where nothing has the focus
- *
- * @typedef {object} Panel
- * @property {string} name
- * @property {string} label
- * @property {string} icon
- * @property {(root: HTMLElement) => PanelView} mount
  *
  * @typedef {object} App
  * @property {Store} store
@@ -18,9 +7,9 @@
  * @property {Speeches} speeches
  * @property {Listenings} listenings
  * @property {Embeddings} embeddings
+ * @property {Conversations} conversations
  * @property {WireDrawer} wire
- * @property {Panel[]} panels
- * @property {(panel: Panel) => void} addPanel
+ * @property {import("./panels.js").Panel[]} panels
  * @property {(name: string) => void} showPanel
  * @property {() => void} focusPanel
  * @property {() => void} pressPanel
@@ -28,6 +17,7 @@
 
 import { createBanner } from "./banner.js";
 import { Chats } from "./chats.js";
+import { Conversations } from "./conversations.js";
 import { h } from "./dom.js";
 import { Embeddings } from "./embeddings.js";
 import { FrameLog } from "./frames.js";
@@ -35,11 +25,7 @@ import { installKeys } from "./keys.js";
 import { Link } from "./link.js";
 import { Listenings } from "./listenings.js";
 import { createMetricsReader } from "./metrics.js";
-import { register as registerChat } from "./panels/chat.js";
-import { register as registerEmbed } from "./panels/embed.js";
-import { register as registerListen } from "./panels/listen.js";
-import { register as registerMonitor } from "./panels/monitor.js";
-import { register as registerSpeak } from "./panels/speak.js";
+import { PANELS, PanelStack } from "./panels.js";
 import { createRail } from "./rail.js";
 import { Speeches } from "./speeches.js";
 import { StatusBar } from "./status.js";
@@ -87,6 +73,10 @@ const store = new Store({
   embedModels: null,
   embedding: null,
   embeddingStops: [],
+  askingToTalk: null,
+  talkTrouble: null,
+  conversation: null,
+  talkStops: [],
   app: null,
   rights: null,
   sample: null,
@@ -123,6 +113,12 @@ const embeddings = new Embeddings(
   announce,
   () => metrics.readSoon(),
 );
+const conversations = new Conversations(
+  store,
+  () => link.client(),
+  announce,
+  () => metrics.readSoon(),
+);
 const link = new Link(
   store,
   boot.tokenRequired,
@@ -140,10 +136,6 @@ const link = new Link(
   askToken,
 );
 
-const centre = byId("panel");
-/** @type {Map<string, { root: HTMLElement, view: PanelView }>} */
-const mounted = new Map();
-
 /** @type {App} */
 const app = {
   store,
@@ -151,27 +143,21 @@ const app = {
   speeches,
   listenings,
   embeddings,
+  conversations,
   wire: new WireDrawer(store, log, byId("wire")),
-  panels: [],
-  addPanel: (panel) => app.panels.push(panel),
+  panels: PANELS,
   showPanel,
-  focusPanel: () => mounted.get(store.state.panel)?.view.focus?.(),
-  pressPanel: () => mounted.get(store.state.panel)?.view.press?.(),
+  focusPanel: () => void stack.focus(),
+  pressPanel: () => void stack.press(),
 };
+const stack = new PanelStack(app, byId("panel"));
 
-/** Panels are made when first shown and kept: a stream goes on while another panel is looked at. @param {string} name */
+/** @param {string} name */
 function showPanel(name) {
-  const panel = app.panels.find((known) => known.name === name);
-  if (!panel) return;
-  if (!mounted.has(name)) {
-    const root = h("section", { class: "panel", "data-panel": name, "aria-label": panel.label });
-    centre.append(root);
-    mounted.set(name, { root, view: panel.mount(root) });
-  }
   if (app.wire.overlays) app.wire.toggle(false, false);
-  for (const [other, { root }] of mounted) root.hidden = other !== name;
+  stack.show(name);
   store.state.panel = name;
-  store.changed("panel", "chats", "speech", "listening", "embedding", "metrics");
+  store.changed("panel", "chats", "speech", "listening", "embedding", "conversation", "metrics");
 }
 
 store.subscribe(["metrics"], () => {
@@ -180,12 +166,7 @@ store.subscribe(["metrics"], () => {
   listenings.noticeSample();
   embeddings.noticeSample();
 });
-registerChat(app);
-registerListen(app);
-registerSpeak(app);
-registerEmbed(app);
-registerMonitor(app);
-createBanner(store, centre);
+createBanner(store, byId("panel"));
 const { showHelp } = installKeys(app);
 createRail(app, byId("rail"), showHelp);
 new StatusBar(store, byId("status"));

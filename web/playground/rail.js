@@ -21,6 +21,7 @@ export function createRail(app, root, showHelp) {
       panel.label,
       () => app.showPanel(panel.name),
       `${panel.label} (${index + 1})`,
+      panel.short,
     ),
   }));
   const wire = railButton("wire", "Wire", () => app.wire.toggle(), "Wire (w)");
@@ -83,12 +84,16 @@ function createThemeButton() {
   return button;
 }
 
-/** @param {string} mark @param {string} label @param {() => void} onclick @param {string} title */
-function railButton(mark, label, onclick, title) {
+/**
+ * @param {string} mark @param {string} label @param {() => void} onclick @param {string} title
+ * @param {string} [short]  the label where there is little room
+ */
+function railButton(mark, label, onclick, title, short) {
   return h(
     "button",
     { type: "button", class: "rail-button", title, onclick },
     icon(mark),
-    h("span", {}, label),
+    h("span", { class: short && "wide-only" }, label),
+    short && h("span", { class: "phone-only" }, short),
   );
 }

@@ -17,14 +17,9 @@ const EXAMPLES = [
 ];
 const SHOWCASE = "Tell me a long story about a river that wanted to see the sea.";
 
-/** @param {App} app */
-export function register(app) {
-  app.addPanel({
-    name: "chat",
-    label: "Chat",
-    icon: "chat",
-    mount: (root) => new ChatPanel(app, root),
-  });
+/** @param {App} app @param {HTMLElement} root @returns {import("../panels.js").PanelView} */
+export function mount(app, root) {
+  return new ChatPanel(app, root);
 }
 
 class ChatPanel {

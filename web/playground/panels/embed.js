@@ -78,14 +78,9 @@ const WHEN = [
   "for fun",
 ];
 
-/** @param {App} app */
-export function register(app) {
-  app.addPanel({
-    name: "embed",
-    label: "Embed",
-    icon: "embed",
-    mount: (root) => new EmbedPanel(app, root),
-  });
+/** @param {App} app @param {HTMLElement} root @returns {import("../panels.js").PanelView} */
+export function mount(app, root) {
+  return new EmbedPanel(app, root);
 }
 
 class EmbedPanel {

@@ -14,14 +14,9 @@ import { Tabs } from "../tabs.js";
 const OWN_VOICE =
   "The words appear while they are spoken. First they are a guess, in lighter ink. When the sentence is over they settle, and never change again.";
 
-/** @param {App} app */
-export function register(app) {
-  app.addPanel({
-    name: "listen",
-    label: "Listen",
-    icon: "listen",
-    mount: (root) => new ListenPanel(app, root),
-  });
+/** @param {App} app @param {HTMLElement} root @returns {import("../panels.js").PanelView} */
+export function mount(app, root) {
+  return new ListenPanel(app, root);
 }
 
 class ListenPanel {

@@ -17,14 +17,9 @@ import { Tabs } from "../tabs.js";
 const NO_APPS =
   "No apps are declared, so every connection may do everything. An [apps.NAME] table in plait.toml, and plait token create, give each its own rights and limits.";
 
-/** @param {App} app */
-export function register(app) {
-  app.addPanel({ name: "monitor", label: "Monitor", icon: "monitor", mount });
-  /** @param {HTMLElement} root */
-  function mount(root) {
-    new MonitorPanel(app, root);
-    return {};
-  }
+/** @param {App} app @param {HTMLElement} root @returns {import("../panels.js").PanelView} */
+export function mount(app, root) {
+  return new MonitorPanel(app, root);
 }
 
 class MonitorPanel {
@@ -79,6 +74,10 @@ class MonitorPanel {
     );
     store.subscribe(["metrics", "machine", "panel", "connection"], () => this.#render());
     this.#render();
+  }
+
+  focus() {
+    this.tabs.pane.focus();
   }
 
   #render() {

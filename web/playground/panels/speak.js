@@ -28,14 +28,9 @@ const EXAMPLES = [
   },
 ];
 
-/** @param {App} app */
-export function register(app) {
-  app.addPanel({
-    name: "speak",
-    label: "Speak",
-    icon: "speak",
-    mount: (root) => new SpeakPanel(app, root),
-  });
+/** @param {App} app @param {HTMLElement} root @returns {import("../panels.js").PanelView} */
+export function mount(app, root) {
+  return new SpeakPanel(app, root);
 }
 
 class SpeakPanel {
