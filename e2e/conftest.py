@@ -203,6 +203,7 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Pages]:
 @pytest.fixture(scope="session")
 def app_server(pages: Pages) -> Iterator[LiveServer]:
     """Chats, listens and speaks for those pages."""
-    settings = {"allowed_origins": pages.origin, "slots": 4}
-    with live_server(speech="scripted", transcribe="scripted", **settings) as running:
+    with live_server(
+        speech="scripted", transcribe="scripted", slots=4, allowed_origins=pages.origin
+    ) as running:
         yield running
