@@ -7,6 +7,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 from plait.engines.base import Item
 from plait.sessions.outbox import AUDIO, MAX_CONTROL_FRAMES, TEXT, VECTORS, Outbox, StreamQueue
+from plait.sessions.session import RANK
 from plait.wire.window import Credit
 
 
@@ -59,6 +60,18 @@ def test_items_get_their_seq_on_leaving_and_keep_their_order() -> None:
         box.send_item(stream, text())
     frames = [box.take_nowait() for _ in range(3)]
     assert [msgspec.json.decode(f[0])["seq"] for f in frames if f] == [1, 2, 3]
+
+
+def test_what_is_heard_waits_for_one_frame_of_audio_at_most() -> None:
+    box, _ = outbox()
+    speech, listening = (queue(i, rank=RANK[m]) for i, m in ((1, "synthesize"), (2, "transcribe")))
+    for _ in range(20):
+        box.send_item(speech, Item(0, bytes(16_000), kind=1))
+    box.take_nowait()
+
+    box.send_item(listening, text())
+
+    assert listening.id in taken_ids(box)[:2]
 
 
 def test_streams_of_one_rank_take_turns() -> None:

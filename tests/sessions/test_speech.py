@@ -105,6 +105,65 @@ async def test_heard_is_the_text_up_to_that_moment_to_the_word(heard_ms: float, 
 
 
 @virtually
+async def test_before_the_first_audio_nothing_was_heard_whatever_the_client_says() -> None:
+    async with rig(method="synthesize") as r:
+        peer = await r.connect()
+        for id in (1, 2):
+            peer.speak(id)
+            peer.feed(id, "One two three")
+        await settle()
+        r.engine.mark(2, WORDS, 0.0, 0.4)
+        await settle()
+        for id in (1, 2):
+            peer.say({"type": "cancel", "id": id, "heard_ms": 5000})
+        await settle()
+        assert [peer.last(id)["heard"] for id in (1, 2)] == ["", ""]
+
+
+@virtually
+async def test_heard_while_text_still_comes_is_of_what_was_spoken() -> None:
+    async with rig(method="synthesize") as r:
+        peer = await r.connect()
+        peer.speak(1)
+        peer.feed(1, f"{WORDS}And so")
+        await settle()
+        speak_words(r)
+        peer.feed(1, " on and on")
+        peer.say({"type": "cancel", "id": 1, "heard_ms": 1e12})
+        peer.feed(1, " without end.")
+        peer.end(1)
+        await settle()
+        assert (peer.last(1)["type"], peer.last(1)["heard"]) == ("cancelled", WORDS)
+        r.assert_nothing_held()
+
+
+@virtually
+async def test_a_cancel_after_done_is_ignored_also_by_who_has_not_heard_all() -> None:
+    async with rig(method="synthesize") as r:
+        peer = await speaking(r)
+        speak_words(r)
+        r.engine.finish(1)
+        await settle()
+        peer.say({"type": "cancel", "id": 1, "heard_ms": 100})
+        peer.speak(2, "y")
+        await settle()
+        assert (peer.types(1)[-1], peer.types(2)[-1]) == ("done", "started")
+        r.engine.finish(2)
+
+
+@virtually
+async def test_of_two_cancels_the_first_says_what_was_heard() -> None:
+    async with rig(method="synthesize") as r:
+        peer = await speaking(r)
+        speak_words(r)
+        await settle()
+        peer.say({"type": "cancel", "id": 1, "heard_ms": 100})
+        peer.say({"type": "cancel", "id": 1, "heard_ms": 400})
+        await settle()
+        assert peer.last(1)["heard"] == "One"
+
+
+@virtually
 async def test_heard_counts_what_left_also_when_the_engine_has_finished() -> None:
     async with rig(method="synthesize") as r:
         peer = await r.connect()

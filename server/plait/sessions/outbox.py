@@ -1,10 +1,10 @@
 """The send queue of one connection: what goes onto the socket next, and when a stream must wait.
 
-Control frames jump ahead. Items are sent by rank (interactive before batch; audio, then text, then
-vectors) and, inside a rank, fair by bytes (start-time fair queueing: the stream that has had the
-fewest bytes goes next), each stream within its window. A stream's items and its `done` are never
-reordered. `seq` is given here, on leaving. An item that revises one still waiting takes its place,
-so a slow reader skips revisions and costs no more for them.
+Control frames jump ahead. Items are sent by rank (interactive before batch; audio and
+transcriptions, then text, then vectors) and, inside a rank, fair by bytes (start-time fair
+queueing: the stream that has had the fewest bytes goes next), each stream within its window. A
+stream's items and its `done` are never reordered. `seq` is given here, on leaving. An item that
+revises one still waiting takes its place, so a slow reader skips revisions and costs no more.
 
 Bounds: a stream's items by its window and `max_bytes` (when full its job is paused, see
 `StreamQueue.full`); control frames by MAX_CONTROL_FRAMES (when full the connection is closed: the

@@ -49,7 +49,8 @@ from plait.wire.messages import (
 )
 from plait.wire.window import Credit
 
-RANK = {"synthesize": AUDIO, "chat": TEXT, "transcribe": TEXT, "embed": VECTORS}
+# A transcription is little, and what it says may be that somebody talks into that audio.
+RANK = {"synthesize": AUDIO, "transcribe": AUDIO, "chat": TEXT, "embed": VECTORS}
 FRAMES_PER_TURN = 16
 BATCH_RANKS = 3  # batch streams rank after all interactive ones
 

@@ -42,12 +42,12 @@ def test_it_comes_in_slices() -> None:
 def test_more_than_waits_in_live_audio_is_a_flood() -> None:
     audio = unheard(Clock())
     put(audio, FLOOD_BYTES)
-    assert not audio.floods
+    before = audio.floods, audio.live
 
     put(audio, 1)
 
-    assert audio.floods
-    assert not audio.live
+    assert before == (False, True)
+    assert (audio.floods, audio.live) == (True, False)
 
 
 def test_a_flood_in_small_pieces_is_none_that_is_live_beside_a_decode() -> None:
