@@ -14,7 +14,7 @@ from plait.bench import transcribe_report
 from plait.bench.accuracy import WordErrors
 from plait.bench.clips import Clip, Utterance
 from plait.bench.figures import Spread
-from plait.bench.transcribe_figures import Shown
+from plait.bench.transcribe_figures import Onset, Shown
 from plait.bench.transcribe_report import Offline
 from plait.bench.transcribe_stock import StockText
 from plait.bench.transcribing import Level, Listening, played
@@ -42,6 +42,7 @@ def level(*texts: str, delay: float = 0.5, streams: int = 1) -> Level:
                 shown(4.0 + delay, 1, text),
             ),
             "m",
+            (Onset(1.0 + delay / 2, 1.0), Onset(3.0 + delay, 3.0)),
         )
         for text in texts
     ]
@@ -57,6 +58,7 @@ def test_a_level_tells_errors_delays_and_cost_of_all_its_streams() -> None:
 
     assert both.errors == WordErrors(1, 8)
     assert both.worst_rate == 0.25
+    assert both.speech_told_ms == Spread(4, 250.0, 500.0, 500.0, 500.0)
     assert both.final_after_speech_ms == Spread(4, 500.0, 500.0, 500.0, 500.0)
     assert both.lag_ms == Spread(6, 100.0, 200.0, 200.0, 200.0)
     assert both.revisions == [2, 1, 2, 1]
@@ -150,6 +152,7 @@ def test_transcribe_prints_its_tables_and_writes_every_item_as_json(
     assert record["levels"][0]["cpu_per_second"] >= 0
     assert len(record["cancels"]["outside_ms"]) == 2
     out = capsys.readouterr().out
+    assert "speech_started after speech begins, ms max" in out
     assert "first text after speech begins, ms p50" in out
     assert "stop_ms (server) p95" in out
 

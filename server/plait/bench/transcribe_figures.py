@@ -25,6 +25,14 @@ class Shown:
 
 
 @dataclass(frozen=True, slots=True)
+class Onset:
+    """That somebody speaks since `onset`, as it was told at `at`; both as in `Shown`."""
+
+    at: float
+    onset: float
+
+
+@dataclass(frozen=True, slots=True)
 class Rewriting:
     """Words that were on display when the next revision came, and those it changed or took away.
 
@@ -43,6 +51,11 @@ class Rewriting:
             self.stable + other.stable,
             self.stable_rewritten + other.stable_rewritten,
         )
+
+
+def told_seconds(onsets: Sequence[Onset]) -> list[float]:
+    """Per stretch of speech: from its first sound, as the server knows it, to its being told."""
+    return [one.at - one.onset for one in onsets]
 
 
 def final_text(shown: Sequence[Shown]) -> str:

@@ -20,6 +20,7 @@ BEYOND_OFFLINE = 0.03
 FIRST_TEXT_P50_MS = 1200.0
 FINAL_P50_MS = 900.0
 RELEASE_P95_MS = 50.0
+ALL = ("p50", "p95", "max")
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +43,9 @@ def level_table(levels: Sequence[Level], offline: Offline | None, title: str) ->
         ("word error rate", [_share(level.errors.rate) for level in levels]),
         ("the worst stream's", [_share(level.worst_rate) for level in levels]),
         *_offline_rows(levels, offline),
+        *_spread_rows(
+            "speech_started after speech begins, ms", [x.speech_told_ms for x in levels], ALL
+        ),
         *_spread_rows("first text after speech begins, ms", [x.first_text_ms for x in levels]),
         *_spread_rows("final after the last word, ms", [x.final_after_speech_ms for x in levels]),
         *_spread_rows("final after the segment's end", [x.final_after_segment_ms for x in levels]),
@@ -94,6 +98,7 @@ def level_record(level: Level) -> dict[str, Any]:
     return {
         "streams": level.streams,
         "word_errors": asdict(level.errors),
+        "speech_told_ms": _record(level.speech_told_ms),
         "first_text_ms": _record(level.first_text_ms),
         "final_after_speech_ms": _record(level.final_after_speech_ms),
         "final_after_segment_ms": _record(level.final_after_segment_ms),

@@ -22,7 +22,7 @@ from plait.bench.accuracy import WordErrors
 from plait.bench.clips import Clip, Utterance
 from plait.bench.figures import Spread
 from plait.bench.serving import Server
-from plait.bench.transcribe_figures import Rewriting, Shown
+from plait.bench.transcribe_figures import Onset, Rewriting, Shown
 from plait.client import Client, Segment, Stream
 from plait.wire.messages import Done
 
@@ -49,10 +49,11 @@ class Ask:
 
 @dataclass(frozen=True, slots=True)
 class Listening:
-    """One clip played to one stream. `shown` in the order of arrival."""
+    """One clip played to one stream. `shown` and `onsets` in the order of arrival."""
 
     shown: tuple[Shown, ...]
     model: str
+    onsets: tuple[Onset, ...] = ()
 
     @property
     def text(self) -> str:
@@ -84,6 +85,11 @@ class Level:
         """CPU seconds per second of audio."""
         audio_seconds = self.clip.seconds * len(self.listenings)
         return None if self.cpu_seconds is None else self.cpu_seconds / audio_seconds
+
+    @property
+    def speech_told_ms(self) -> Spread | None:
+        told = (figures.told_seconds(one.onsets) for one in self.listenings)
+        return Spread.of(1000 * seconds for one in told for seconds in one)
 
     @property
     def first_text_ms(self) -> Spread | None:
@@ -167,15 +173,19 @@ async def measure_level(
 
 async def listen(client: Client, clip: Clip, ask: Ask, begin: float, advance: Advance) -> Listening:
     """Play the clip from the moment `begin` (monotonic seconds); `advance(1)` for each second."""
-    source = played(clip, begin, advance)
-    async with client.open("transcribe", ask.params(clip), source=source, window=WINDOW) as stream:
-        shown = [
-            Shown(item.at - begin, msgspec.convert(item.data["segment"], Segment))
-            async for item in stream
-        ]
+    source, params = played(clip, begin, advance), ask.params(clip) | {"events": True}
+    shown: list[Shown] = []
+    onsets: list[Onset] = []
+    async with client.open("transcribe", params, source=source, window=WINDOW) as stream:
+        async for item in stream:
+            if "segment" in item.data:
+                segment = msgspec.convert(item.data["segment"], Segment)
+                shown.append(Shown(item.at - begin, segment))
+            elif item.data["event"] == "speech_started":
+                onsets.append(Onset(item.at - begin, item.data["at"]))
     assert isinstance(stream.terminal, Done)
     assert stream.started is not None
-    return Listening(tuple(shown), stream.started.model)
+    return Listening(tuple(shown), stream.started.model, tuple(onsets))
 
 
 async def played(clip: Clip, begin: float, advance: Advance) -> AsyncIterator[bytes]:
