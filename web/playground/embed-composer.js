@@ -1,6 +1,6 @@
 /** Where lines to embed are pasted: the lines, which model, what becomes of those that are too long. */
 
-import { h, icon, setText } from "./dom.js";
+import { h, icon, iconButton, setText } from "./dom.js";
 import { formatCount, plural } from "./format.js";
 import { linesOf, MAX_LINES } from "./new-embedding.js";
 
@@ -11,6 +11,9 @@ const MAX_INPUT_PIXELS = 112;
 const HIGHEST_LINES = 50;
 /** Browsers take seconds over pasted text of so many characters, line by line. */
 const LARGE_PASTE = 20_000;
+/** More are kept beside the field, which shows how they begin: laying them all out would stop the page for a second. */
+const MAX_WRITTEN = 1_000;
+const SHOWN_OF_MANY = 100;
 
 /**
  * @param {App} app
@@ -36,6 +39,10 @@ export function createEmbedComposer({ store }, text, onEmbed) {
   const picker = h("div", { class: "picker", title: "Model", hidden: true }, models);
   const truncate = h("input", { type: "checkbox", "data-testid": "truncate" });
   const count = h("span", { class: "hint", "data-testid": "line-count" });
+  const clear = iconButton("close", "Clear the lines", () => fill(""), {
+    "data-testid": "embed-clear",
+    hidden: true,
+  });
   const embed = h(
     "button",
     {
@@ -63,6 +70,7 @@ export function createEmbedComposer({ store }, text, onEmbed) {
       ),
       h("span", { class: "spacer" }),
       count,
+      clear,
       h("kbd", { class: "wide-only" }, "Ctrl ↵"),
       embed,
     ),
@@ -86,22 +94,42 @@ export function createEmbedComposer({ store }, text, onEmbed) {
 
   /** @returns {EmbedAsk} */
   const read = () => ({
-    lines: linesOf(input.value).slice(0, MAX_LINES),
+    lines: written().slice(0, MAX_LINES),
     ...(!picker.hidden && { model: models.value }),
     truncate: truncate.checked,
   });
   const leaving = () => store.state.connection.leavingAt !== null;
 
+  /** Lines too many to write among, and what the field shows of them. @type {{ lines: string[], shown: string } | null} */
+  let many = null;
+
+  /** All lines, also those the field does not show. */
+  function written() {
+    if (many && input.value === many.shown) return many.lines;
+    const lines = linesOf(input.value);
+    many = lines.length > MAX_WRITTEN ? { lines, shown: beginningOf(lines) } : null;
+    if (many) input.value = many.shown;
+    return lines;
+  }
+
   function sync() {
-    const { length } = linesOf(input.value);
+    const { length } = written();
     embed.disabled = leaving() || length === 0;
-    input.readOnly = leaving();
+    clear.hidden = many === null;
+    input.readOnly = leaving() || many !== null;
     form.classList.toggle("paused", leaving());
     setText(count, countText(length));
     if (length > HIGHEST_LINES) input.style.height = `${MAX_INPUT_PIXELS}px`; // no need to measure all of it
     if (length > HIGHEST_LINES || input.offsetParent === null) return; // not seen: it has no height yet
     input.style.height = "auto";
     input.style.height = `${Math.min(input.scrollHeight, MAX_INPUT_PIXELS)}px`;
+  }
+
+  /** @param {string} sample */
+  function fill(sample) {
+    input.value = sample;
+    sync();
+    input.focus();
   }
 
   let offered = "";
@@ -127,12 +155,14 @@ export function createEmbedComposer({ store }, text, onEmbed) {
       input.focus();
     },
     read,
-    /** @param {string} sample */
-    fill: (sample) => {
-      input.value = sample;
-      sync();
-    },
+    fill,
   };
+}
+
+/** @param {string[]} lines */
+function beginningOf(lines) {
+  const more = formatCount(lines.length - SHOWN_OF_MANY);
+  return `${lines.slice(0, SHOWN_OF_MANY).join("\n")}\n… and ${more} more lines`;
 }
 
 /** @param {number} lines */

@@ -3,9 +3,9 @@
 The last user message, the text to speak, a transcription's prompt or the first text to embed is the
 script: words of the form `key=value`, in any order; every other word is plain text. A chat that
 begins with a system message has its words as well, where the user's, perhaps spoken ones, say
-nothing else. So any prompt works, and `tokens=3 step_ms=5 Hello` answers "w0 w1 w2 ". Spoken are all words, the script's too;
-"tokens" below are words there, the words heard in a transcription, whose length its audio decides,
-and the texts of an embedding.
+nothing else. So any prompt works, and `tokens=3 step_ms=5 Hello` answers "w0 w1 w2 ". Spoken are
+all words, the script's too; "tokens" below are words there, the words heard in a transcription,
+whose length its audio decides, and the texts of an embedding.
 
 Output
     tokens=N        natural length of the answer (default: option `tokens`); finish_reason `stop`,
