@@ -4,11 +4,12 @@
  * Does not know turns.
  */
 
-/** @import { Cancel, ChatDelta, ChatMessage, Mark, Plait, Playback, PlaybackState, SpeechStream, Stream } from "./types.d.ts" */
+/** @import { Cancel, ChatDelta, ChatMessage, End, Mark, Plait, Playback, PlaybackState, SpeechStream, Stream } from "./types.d.ts" */
 /** @import { ConversationOptions } from "./conversation.d.ts" */
 
 import { latencySeconds } from "./audio-context.js";
 import { heardText } from "./conversation-heard.js";
+import { StreamCancelledError } from "./errors.js";
 
 /**
  * @typedef {object} AnswerReports
@@ -66,6 +67,8 @@ export class Answer {
       () => this.#end(null),
       (reason) => this.#end({ reason }),
     );
+    // Speech hears of it only where it reads on, which may be much later.
+    void this.#chat?.done.then((end) => this.#onChatEnd(end));
   }
 
   get chatId() {
@@ -142,12 +145,18 @@ export class Answer {
     this.#on.playback(state);
   }
 
+  /** @param {End} end */
+  #onChatEnd(end) {
+    if (end.state === "errored") this.#end({ reason: end.error });
+    if (end.state === "cancelled") this.#end({ reason: new StreamCancelledError(end.by) });
+  }
+
   /** @param {{ reason: unknown } | null} failure */
   #end(failure) {
     if (this.#over || this.#stopped) return;
     this.#over = true;
-    // What failed has stopped the other; what was heard is all there will be.
-    if (failure) void this.#chat?.cancel(failure.reason);
+    // What one failed with stops the other.
+    if (failure) this.stop(failure.reason);
     this.#on.over(failure);
   }
 }

@@ -7,7 +7,7 @@
 /** @import { Echo, ConversationOptions } from "./conversation.d.ts" */
 /** @import { Cancel, Level, Plait, Segment, SpeechEvent, TranscriptStream } from "./types.d.ts" */
 /** @import { Part } from "./turn-taking.js" */
-/** @import { EchoReport } from "./echo-guard.js" */
+/** @import { EchoReport } from "./echo-model.js" */
 
 import { EchoEar } from "./echo-ear.js";
 import { EchoGuard } from "./echo-guard.js";

@@ -1,15 +1,17 @@
 /**
  * The echo guard's place in the audio graph: what is played passes through here on its way to the loudspeaker, and is
- * compared with the microphone on the audio thread. Does not know what follows from it.
+ * compared with the microphone, block by block. Does not know what follows from it.
  */
 
-/** @import { EchoReport } from "./echo-guard.js" */
+/** @import { EchoReport } from "./echo-model.js" */
 
 import { ECHO_MODULE, loadModule } from "./audio-context.js";
+import { EchoModel } from "./echo-model.js";
 
 export class EchoEar {
   #context;
   #on;
+  #model = new EchoModel();
   #over = false;
   /** @type {AudioWorkletNode | null} */
   #node = null;
@@ -55,7 +57,7 @@ export class EchoEar {
       channelInterpretation: "speakers",
     });
     this.#node = node;
-    node.port.onmessage = ({ data }) => this.#over || this.#on.report(data);
+    node.port.onmessage = ({ data }) => this.#over || this.#on.report(this.#model.judge(data));
     node.onprocessorerror = () => this.#on.failed(new Error("The browser's audio thread failed."));
     this.#source = this.#context.createMediaStreamSource(new MediaStream([track]));
     this.#source.connect(node, 0, 0);

@@ -5,17 +5,14 @@
  * Pure: times are passed in, in seconds on the context's clock. Does not know streams or turns.
  */
 
-/** @typedef {{ time: number, level: number, played: number, explained: number }} EchoReport */
+/** @typedef {import("./echo-model.js").EchoReport} EchoReport */
 /** @typedef {{ from: number, to: number }} Stretch */
 /** @typedef {{ start: number, end: number, text: string, words?: { text: string, start: number, end: number }[] }} Heard */
 
 /** What is played may be in the microphone for so long afterwards. */
-const ECHO_SECONDS = 0.5;
+const ECHO_SECONDS = 0.75;
 /** Played more softly than this is not heard. */
 const INAUDIBLE = 1e-4;
-/** So much louder than what explains it, and than the room, is somebody. */
-const MARGIN = 2;
-const NOISE = 0.004;
 /** So many of the last so many blocks. */
 const NEEDED = 4;
 const LOOKED_AT = 6;
@@ -37,7 +34,7 @@ export class EchoGuard {
   #talking = false;
 
   /** The newest report. @type {EchoReport} */
-  last = { time: 0, level: 0, played: 0, explained: 0 };
+  last = { time: 0, level: 0, played: 0, explained: 0, near: false };
 
   /** The user talks, or has just talked. */
   get talking() {
@@ -54,7 +51,7 @@ export class EchoGuard {
     if (report.played > INAUDIBLE) {
       extend(this.#echoes, report.time, report.time + ECHO_SECONDS, ECHO_SECONDS);
     }
-    this.#near.push(report.level > MARGIN * report.explained + NOISE);
+    this.#near.push(report.near);
     if (this.#near.length > LOOKED_AT) this.#near.shift();
     const near = this.#near.filter(Boolean).length >= NEEDED;
     if (near) extend(this.#talks, report.time, report.time, PAUSE_SECONDS);

@@ -1,64 +1,84 @@
 /**
- * The audio thread's half of the echo guard: how loud the microphone is, how loud what is played, and how much of the
- * first the second explains, all on one clock.
+ * The audio thread's half of the echo guard: the microphone and what is played, side by side on one clock, brought down
+ * to the rate at which they are compared (speech has its power below half of it), in blocks.
  * One file without imports, so that whoever bundles or copies the SDK has one file to serve.
- * process() allocates nothing.
+ * process() allocates nothing but the message.
  */
 
-const BLOCK_SECONDS = 0.016;
-/** From the loudspeaker's node into the microphone's: buffers, air, and a wireless loudspeaker. */
-const REACH_SECONDS = 0.4;
+const MODEL_RATE = 8000;
+/** 16 ms. */
+const BLOCK = 128;
 
-export class EchoModel {
-  #length;
-  #levels;
-  #at = 0;
+/** A low-pass of fourth order: what the lower rate cannot hold is left out. */
+class LowPass {
+  #sections;
+
+  /** @param {number} cutoff in parts of the rate */
+  constructor(cutoff) {
+    this.#sections = [0.5412, 1.3066].map((q) => section(cutoff, q));
+  }
+
+  /** @param {number} sample */
+  take(sample) {
+    let x = sample;
+    for (const s of this.#sections) {
+      const y = s.b * x + s.z1;
+      s.z1 = 2 * s.b * x - s.a1 * y + s.z2;
+      s.z2 = s.b * x - s.a2 * y;
+      x = y;
+    }
+    return x;
+  }
+}
+
+/** @param {number} cutoff @param {number} q */
+function section(cutoff, q) {
+  const w = 2 * Math.PI * cutoff;
+  const alpha = Math.sin(w) / (2 * q);
+  const a0 = 1 + alpha;
+  const b = (1 - Math.cos(w)) / 2 / a0;
+  return { b, a1: (-2 * Math.cos(w)) / a0, a2: (1 - alpha) / a0, z1: 0, z2: 0 };
+}
+
+export class EchoTap {
+  #every;
+  #mics;
+  #outs;
+  #count = 0;
   #filled = 0;
-  #mic = 0;
-  #out = 0;
-  #gain = 1;
-  report = { time: 0, level: 0, played: 0, explained: 0 };
+  #sampleRate;
+  /** The newest whole one; reused. */
+  block = { time: 0, mic: new Float32Array(BLOCK), played: new Float32Array(BLOCK) };
 
   /** @param {number} sampleRate */
   constructor(sampleRate) {
-    this.#length = Math.round(BLOCK_SECONDS * sampleRate);
-    this.#levels = new Float32Array(Math.ceil(REACH_SECONDS / BLOCK_SECONDS));
+    this.#sampleRate = sampleRate;
+    this.#every = Math.max(1, Math.floor(sampleRate / MODEL_RATE));
+    this.#mics = new LowPass(0.42 / this.#every);
+    this.#outs = new LowPass(0.42 / this.#every);
   }
 
   /**
    * @param {Float32Array | undefined} mic undefined: silence
    * @param {Float32Array | undefined} played
    * @param {number} frames
-   * @param {number} frame of the context's clock, where they begin
-   * @param {number} sampleRate
-   * @param {(report: EchoModel["report"]) => void} give
+   * @param {number} frame on the context's clock, where they begin
+   * @param {(block: EchoTap["block"]) => void} give
    */
-  take(mic, played, frames, frame, sampleRate, give) {
+  take(mic, played, frames, frame, give) {
+    const { block } = this;
     for (let i = 0; i < frames; i += 1) {
-      const a = mic?.[i] ?? 0;
-      const b = played?.[i] ?? 0;
-      this.#mic += a * a;
-      this.#out += b * b;
-      this.#filled += 1;
-      if (this.#filled < this.#length) continue;
-      this.#close((frame + i + 1) / sampleRate);
-      give(this.report);
+      const heard = this.#mics.take(mic?.[i] ?? 0);
+      const sound = this.#outs.take(played?.[i] ?? 0);
+      this.#count = (this.#count + 1) % this.#every;
+      if (this.#count > 0) continue;
+      block.mic[this.#filled] = heard;
+      block.played[this.#filled] = sound;
+      this.#filled = (this.#filled + 1) % BLOCK;
+      if (this.#filled > 0) continue;
+      block.time = (frame + i + 1) / this.#sampleRate;
+      give(block);
     }
-  }
-
-  /** @param {number} time */
-  #close(time) {
-    const level = Math.sqrt(this.#mic / this.#length);
-    const played = Math.sqrt(this.#out / this.#length);
-    this.#levels[this.#at] = played;
-    this.#at = (this.#at + 1) % this.#levels.length;
-    this.#filled = this.#mic = this.#out = 0;
-    let loudest = 0;
-    for (const each of this.#levels) loudest = Math.max(loudest, each);
-    this.report.time = time;
-    this.report.level = level;
-    this.report.played = played;
-    this.report.explained = this.#gain * loudest;
   }
 }
 
@@ -73,10 +93,10 @@ if (typeof scope.registerProcessor === "function" && !scope.plaitEcho) {
     class extends scope.AudioWorkletProcessor {
       constructor() {
         super();
-        this.model = new EchoModel(scope.sampleRate);
+        this.tap = new EchoTap(scope.sampleRate);
         this.stopped = false;
-        /** @param {EchoModel["report"]} report */
-        this.give = (report) => this.port.postMessage(report);
+        /** @param {EchoTap["block"]} block */
+        this.give = (block) => this.port.postMessage(block);
         // Whatever it says, it says to stop.
         this.port.onmessage = () => {
           this.stopped = true;
@@ -87,15 +107,7 @@ if (typeof scope.registerProcessor === "function" && !scope.plaitEcho) {
       process(inputs, [outputs]) {
         // Its output is there to keep it running, and stays silent.
         const frames = outputs?.[0]?.length ?? 128;
-        const { currentFrame, sampleRate } = scope;
-        this.model.take(
-          inputs[0]?.[0],
-          inputs[1]?.[0],
-          frames,
-          currentFrame,
-          sampleRate,
-          this.give,
-        );
+        this.tap.take(inputs[0]?.[0], inputs[1]?.[0], frames, scope.currentFrame, this.give);
         return !this.stopped;
       }
     },

@@ -64,14 +64,10 @@ export class Talk {
     this.time.advance(ms);
   }
 
-  get seconds() {
-    return this.time.nowMs / 1000 - 0.0;
-  }
-
   // The user, as the server hears: moments are seconds of the transcription, 0.03 of which came at 0.
 
   get heardSeconds() {
-    return this.seconds + 0.03;
+    return this.time.nowMs / 1000 + 0.03;
   }
 
   start() {
@@ -142,10 +138,10 @@ export class Talk {
   }
 
   /** What the echo guard is told of a block of 16 ms, or of so many. */
-  echo({ level = 0, played = 0, explained = played }, blocks = 1) {
+  echo({ level = 0, played = 0, explained = played, near = false }, blocks = 1) {
     for (let i = 0; i < blocks; i += 1) {
       this.advance(16);
-      const report = { time: this.context.currentTime, level, played, explained };
+      const report = { time: this.context.currentTime, level, played, explained, near };
       this.node("plait-echo").port.onmessage({ data: report });
     }
   }
