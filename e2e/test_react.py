@@ -200,6 +200,9 @@ def test_transcription_hears_a_microphone_or_a_file_and_stops_when_nobody_looks(
     page.wait("status", "completed")
     page.wait_part("text", PHRASE)
 
+    page.press("show nothing")
+    page.press("show ears")
+    page.wait("text", "")
     page.press("record")
     page.wait_part("text", PHRASE)  # garbled by a busy machine, it comes again
     expect(page.page.get_by_test_id("loudest")).not_to_have_text("0.00", timeout=GENEROUS_MS)

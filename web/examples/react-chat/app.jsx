@@ -71,7 +71,7 @@ function Composer({ chat }) {
 
 function statusOf({ status, queue, usage }, proof) {
   if (status === "queued") return queue ? `Waiting, ${queue.position} before you` : "Waiting";
-  if (status === "cancelled" && proof?.released) return `Stopped in ${proof.stopMs} ms`;
+  if (status === "cancelled" && proof?.released) return `Stopped in ${Math.round(proof.stopMs)} ms`;
   if (status === "completed" && usage) return `${usage.completionTokens} tokens`;
   return "";
 }

@@ -7,9 +7,8 @@ import { connect } from "../../sdk/index.js"; // with npm: from "plait"
 
 const server = new URLSearchParams(location.search).get("server") ?? "http://127.0.0.1:8760";
 const { llm } = connect(server);
-const form = document.querySelector("form");
+const [log, form] = document.querySelectorAll("#log, form");
 const { prompt, button, note } = form.elements;
-const log = document.querySelector("#log");
 const messages = [];
 let stream = null;
 
@@ -30,8 +29,9 @@ async function ask(content) {
   } catch (error) {
     note.value = error.message; // what has arrived stays
   }
-  const { state, stopMs, released } = await stream.done; // with the server's proof of a stop
-  if (state === "cancelled") note.value = released ? `Stopped in ${stopMs} ms.` : "Stopped.";
+  const end = await stream.done; // with the server's proof, when it was stopped
+  if (end.state === "cancelled")
+    note.value = end.released ? `Stopped in ${end.stopMs} ms` : "Stopped";
   messages.push({ role: "assistant", content: answer.textContent });
   [stream, button.textContent] = [null, "Send"];
 }
