@@ -89,8 +89,10 @@ def playground(server: LiveServer, new_tab: Callable[[str], Playground]) -> Play
 @pytest.fixture(scope="session")
 def full_server() -> Iterator[LiveServer]:
     """Answers, speaks, listens and embeds."""
-    with live_server(speech="scripted", transcribe="scripted", embed="scripted", slots=4) as it:
-        yield it
+    with live_server(
+        speech="scripted", transcribe="scripted", embed="scripted", slots=4, max_tokens=8192
+    ) as running:
+        yield running
 
 
 @pytest.fixture(scope="session")
@@ -182,6 +184,13 @@ def embedding(embedding_server: LiveServer, new_tab: Callable[[str], Playground]
     tab = new_tab(embedding_server.url).open()
     tab.show_panel("Embed")
     return tab
+
+
+@pytest.fixture
+def flooded(full_server: LiveServer, new_tab: Callable[[str], Playground]) -> Playground:
+    """Open and connected, to a server with all models and no small cap."""
+    full_server.wait_idle(20)
+    return new_tab(full_server.url).open()
 
 
 @pytest.fixture

@@ -39,7 +39,7 @@ export function createEmbedComposer({ store }, text, onEmbed) {
   const picker = h("div", { class: "picker", title: "Model", hidden: true }, models);
   const truncate = h("input", { type: "checkbox", "data-testid": "truncate" });
   const count = h("span", { class: "hint", "data-testid": "line-count" });
-  const clear = iconButton("close", "Clear the lines", () => fill(""), {
+  const clear = iconButton("close", "Clear the lines", () => start(), {
     "data-testid": "embed-clear",
     hidden: true,
   });
@@ -125,11 +125,16 @@ export function createEmbedComposer({ store }, text, onEmbed) {
     input.style.height = `${Math.min(input.scrollHeight, MAX_INPUT_PIXELS)}px`;
   }
 
+  /** With an empty field. */
+  function start() {
+    fill("");
+    input.focus();
+  }
+
   /** @param {string} sample */
   function fill(sample) {
     input.value = sample;
     sync();
-    input.focus();
   }
 
   let offered = "";

@@ -1,0 +1,84 @@
+"""A page under a flood stays answerable: it writes once a frame, and computes in short pieces."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+from playwright.sync_api import Browser, expect
+
+from e2e.main_thread import watched
+from e2e.playground import Playground
+
+LONGEST_MS = 200
+FLOOD = "tokens=1700 burst=4 step_ms=24"  # of three: five hundred a second, for ten seconds
+FLOOD_MS = 90_000  # on a machine that does much else
+SENTENCE = "The quick brown fox jumps over the lazy dog."
+# Counts frames, and how often the answer's text is written; and what typing waits for.
+COUNT = """
+(text) => {
+  window.counts = { frames: 0, writes: 0, keys: 0, slowest: 0 };
+  const { counts } = window;
+  const tick = () => { counts.frames += 1; requestAnimationFrame(tick); };
+  tick();
+  new MutationObserver((records) => { counts.writes += records.length; })
+    .observe(text, { characterData: true, subtree: true });
+  addEventListener("keydown", ({ timeStamp }) => requestAnimationFrame(() => {
+    counts.keys += 1;
+    counts.slowest = Math.max(counts.slowest, performance.now() - timeStamp);
+  }), true);
+}
+"""
+PASTE = """
+(field, lines) => {
+  const pasted = new DataTransfer();
+  pasted.setData("text/plain", Array.from({ length: lines }, (_, n) => `line ${n}`).join("\\n"));
+  field.select();
+  field.dispatchEvent(
+    new ClipboardEvent("paste", { clipboardData: pasted, bubbles: true, cancelable: true }),
+  );
+}
+"""
+LINES = 20_000
+
+
+@pytest.mark.timeout(180)
+def test_five_thousand_tokens_in_ten_seconds_leave_typing_smooth(
+    browser: Browser, flooded: Playground, record_property: Callable[[str, object], None]
+) -> None:
+    with watched(browser, flooded.page) as tasks:
+        cards = flooded.ask(FLOOD, copies=3)
+        cards[0].wait_words("w5 ")
+        cards[0].text.evaluate(COUNT)
+        flooded.composer.press_sequentially(SENTENCE, delay=50)
+        expect(flooded.composer).to_have_value(SENTENCE)
+        for card in cards:
+            expect(card.root).to_have_attribute("data-state", "completed", timeout=FLOOD_MS)
+        counts = flooded.page.evaluate("window.counts")
+
+    assert [card.read() for card in cards] == ["".join(f"w{n} " for n in range(1700))] * 3
+    assert counts["writes"] <= counts["frames"] + 1  # what had come when the counting began
+    assert counts["keys"] >= len(SENTENCE)
+    assert tasks.longest < LONGEST_MS
+    record_property("flood", {**counts, "longest_cpu_ms": tasks.longest})
+
+
+def test_twenty_thousand_lines_are_pasted_embedded_and_stopped_in_short_tasks(
+    browser: Browser, flooded: Playground, record_property: Callable[[str, object], None]
+) -> None:
+    flooded.show_panel("Embed")
+    lines = flooded.test_id("embed-input")
+    with watched(browser, flooded.page) as tasks:
+        lines.evaluate(PASTE, LINES)
+        expect(flooded.test_id("line-count")).to_have_text("20,000 lines")
+        lines.press("Control+Enter")
+        batch = flooded.batch.wait_answered(50)
+        expect(batch.count).to_contain_text("of 20,000 lines")
+        batch.stop.click()
+        batch.wait_state("cancelled")
+        flooded.test_id("embed-clear").click()
+        expect(lines).to_be_editable()
+        expect(lines).to_have_value("")
+
+    assert tasks.longest < LONGEST_MS
+    record_property("paste", {"longest_cpu_ms": tasks.longest})
