@@ -250,8 +250,8 @@ function moves(table, random) {
     words,
     () => table.advance(Math.floor(random() * 3000)),
     () => table.take(taking.talk()),
-    () => (taking.sounds(), []),
-    () => (taking.over(), []),
+    () => taking.sounds(),
+    () => taking.over(),
   ];
   return () => pick(all)();
 }

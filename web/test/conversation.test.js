@@ -60,13 +60,8 @@ test("what was said is asked, with what went before, and the answer is spoken wh
 
 test("a turn that is heard to its end is completed, with its moments", async () => {
   const talk = await speaking(2);
-  const { turn, peer } = talk;
-  peer.done(turn.chatId);
-  peer.done(turn.speechId);
-  await settled();
-  talk.sounds(2, { moving: false, finished: true });
-  talk.advance(50);
-  await settled();
+  const { turn } = talk;
+  await talk.finishes();
   assert.deepEqual([turn.state, turn.said], ["completed", "Tell me."]);
   assert.equal(
     talk.conversation.messages.at(-1).content,
@@ -185,15 +180,9 @@ test("a noise is a turn with nothing in it, and asks nothing", async () => {
 test("without barge-in the answer goes on, and who still talks at its end is heard", async () => {
   const talk = await speaking(2, { bargeIn: false });
   talk.start();
-  talk.echo({ level: 0.3, near: true }, 8);
+  talk.room({ user: 0.3 }, 8);
   assert.deepEqual([talk.sent("cancel"), talk.conversation.state], [[], "speaking"]);
-  talk.peer.done(talk.turn.chatId);
-  await settled();
-  talk.peer.done(talk.turn.speechId);
-  await settled();
-  talk.sounds(2, { moving: false, finished: true });
-  talk.advance(50);
-  await settled();
+  await talk.finishes();
   assert.deepEqual(
     [talk.conversation.turns[0].state, talk.conversation.state],
     ["completed", "hearing"],

@@ -8,6 +8,16 @@ import { openClient, settled } from "./peer.js";
 export const RATE = 24_000;
 const WORD_SECONDS = 0.25;
 
+let state = 1;
+
+/** Seeded, so that it is the same each time. */
+function noise(level) {
+  return Float32Array.from({ length: 128 }, () => {
+    state = (Math.imul(state, 1_664_525) + 1_013_904_223) >>> 0;
+    return level * (state / 2 ** 31 - 1);
+  });
+}
+
 export class Talk {
   context = new FakeContext();
   microphone = new FakeMediaStream();
@@ -137,12 +147,30 @@ export class Talk {
     await settled();
   }
 
-  /** What the echo guard is told of a block of 16 ms, or of so many. */
-  echo({ level = 0, played = 0, explained = played, near = false }, blocks = 1) {
+  /** The server has said all, and it is heard to its end. */
+  async finishes(turn = this.turn) {
+    if (turn.chatId !== null) this.peer.done(turn.chatId);
+    await settled();
+    this.peer.done(turn.speechId);
+    await settled();
+    const position = this.peer.samples[turn.speechId];
+    this.sounds(position / RATE, { moving: false, finished: true });
+    this.advance(50);
+    await settled();
+  }
+
+  /**
+   * So many blocks of 16 ms of the room: what is played comes back, later and softer; the user is beside it.
+   * Levels are peaks of noise.
+   */
+  room({ played = 0, user = 0 }, blocks) {
     for (let i = 0; i < blocks; i += 1) {
       this.advance(16);
-      const report = { time: this.context.currentTime, level, played, explained, near };
-      this.node("plait-echo").port.onmessage({ data: report });
+      const sound = noise(played);
+      const mic = noise(user).map((sample, at) => sample + 0.4 * (this.sounded?.[at] ?? 0));
+      this.sounded = sound;
+      const time = this.context.currentTime;
+      this.node("plait-echo").port.onmessage({ data: { time, mic, played: sound } });
     }
   }
 
