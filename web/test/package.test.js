@@ -6,10 +6,11 @@ import { mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promis
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
+import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 
 const execute = promisify(execFile);
-const web = new URL("..", import.meta.url).pathname;
+const web = fileURLToPath(new URL("..", import.meta.url));
 const tsc = join(web, "node_modules/typescript/bin/tsc");
 const manifest = JSON.parse(await readFile(join(web, "package.json"), "utf8"));
 const ENTRIES = ["plait", "plait/chat", "plait/conversation", "plait/react", "plait/ai"];

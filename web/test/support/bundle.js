@@ -1,8 +1,9 @@
 /** What a bundler makes of an entry of the package, and of which modules. */
 
+import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-const folder = new URL("../../", import.meta.url).pathname;
+const folder = fileURLToPath(new URL("../../", import.meta.url));
 
 /**
  * @param {string} code imports of "plait", "plait/chat", …, as an application would write them

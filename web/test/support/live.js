@@ -11,6 +11,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { setTimeout as delay } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
 import { WebSocket } from "ws";
 import { connect } from "../../sdk/index.js";
 
@@ -37,7 +38,7 @@ export async function serve({ port = 0, config = "" } = {}) {
         PATH: process.env.PATH,
         HOME: process.env.HOME,
         PLAIT_HOME: home,
-        PYTHONPATH: new URL("../../../server", import.meta.url).pathname,
+        PYTHONPATH: fileURLToPath(new URL("../../../server", import.meta.url)),
       },
       stdio: ["ignore", "pipe", "pipe"],
     },
