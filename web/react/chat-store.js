@@ -9,6 +9,7 @@
 /** @import { Schedule } from "./store.js" */
 /** @import { StreamedChat, StreamedChatOptions } from "./index.d.ts" */
 
+import { teeStream } from "../sdk/tee.js";
 import { endedBy, watchQueue } from "./ending.js";
 import { Store } from "./store.js";
 
@@ -75,7 +76,10 @@ export class ChatStore {
    */
   enter(lease) {
     // StrictMode leaves and enters again in one go: a question asked on entering must not stand there twice.
-    if (this.#undo) this.#store.set(this.#undo);
+    if (this.#undo) {
+      this.#store.set(this.#undo);
+      this.#asked = null;
+    }
     this.#undo = null;
     const letGo = lease.hold();
     return () => {
@@ -134,12 +138,13 @@ export class ChatStore {
     const answer = new Answer(messages, this.#store.get());
     this.#asked = messages;
     this.#answer = answer;
-    const { messages: _, client: __, ...params } = this.#options;
+    const { messages: _, client: __, onAnswer, ...params } = this.#options;
+    const moved = () => this.#store.later(answer.read);
     try {
-      answer.open(this.#lease.client(), { ...params, messages: [...messages] }, () =>
-        this.#store.later(answer.read),
-      );
+      answer.open(this.#lease.client(), { ...params, messages: [...messages] }, moved);
+      if (onAnswer) onAnswer(answer.branch());
     } catch (reason) {
+      void answer.stop();
       this.#end(answer, endedBy(reason, null));
       return;
     }
@@ -153,7 +158,7 @@ export class ChatStore {
    */
   async #follow(answer, signal) {
     try {
-      for await (const delta of /** @type {Stream<ChatDelta>} */ (answer.stream)) {
+      for await (const delta of /** @type {Stream<ChatDelta>} */ (answer.source)) {
         if (answer !== this.#answer) return;
         const first = !answer.arrived;
         answer.take(delta);
@@ -188,6 +193,8 @@ class Answer {
   before;
   /** @type {Stream<ChatDelta> | null} */
   stream = null;
+  /** What is read of it: itself, or a branch. @type {Stream<ChatDelta> | null} */
+  source = null;
   arrived = false;
   #text = "";
   #items = 0;
@@ -214,10 +221,18 @@ class Answer {
   open(client, request, moved) {
     const stream = client.llm.chatStream(request);
     this.stream = stream;
+    this.source = stream;
     this.unwatch = watchQueue(client, stream, () => {
       if (stream.state !== "pending") this.unwatch();
       moved();
     });
+  }
+
+  /** For another reader. @returns {Stream<ChatDelta>} */
+  branch() {
+    const [own, other] = teeStream(/** @type {Stream<ChatDelta>} */ (this.stream));
+    this.source = own;
+    return other;
   }
 
   /** @param {ChatDelta} delta */

@@ -7,6 +7,7 @@
 import type { ReactElement, ReactNode } from "react";
 import type {
   Cancel,
+  ChatDelta,
   ChatMessage,
   ChatParams,
   ConnectOptions,
@@ -19,6 +20,7 @@ import type {
   Progress,
   Segment,
   SpeechParams,
+  Stream,
   StreamOptions,
   TranscribeParams,
   Usage,
@@ -56,7 +58,15 @@ export interface ClientOption {
 export type StreamStatus = "idle" | "queued" | "streaming" | "completed" | "cancelled" | "error";
 
 /** `messages`: what the conversation begins with. The other parameters count for the next request. */
-export type StreamedChatOptions = Partial<ChatParams> & StreamOptions & ClientOption;
+export type StreamedChatOptions = Partial<ChatParams> &
+  StreamOptions &
+  ClientOption & {
+    /**
+     * Gets each answer as a stream of its own, when it is asked for: `speech.speak(answer)` says it while it is written.
+     * Read it, or cancel() it, which stops no other reader; the slowest sets the pace. cancel() of the hook stops all.
+     */
+    onAnswer?: (answer: Stream<ChatDelta>) => void;
+  };
 
 export interface StreamedChat {
   /** With the answer being written as the last one, as far as it has arrived; nothing else ever gets in. */

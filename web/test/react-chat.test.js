@@ -5,7 +5,7 @@ import { test } from "node:test";
 
 import { ChatStore } from "../react/chat-store.js";
 import { leaseOf } from "../react/lease.js";
-import { openClient, settled } from "./support/peer.js";
+import { drain, openClient, settled } from "./support/peer.js";
 import { Frames } from "./support/stage.js";
 
 async function openChat(options) {
@@ -191,6 +191,38 @@ test("complete calls of tools enter the message, and their results are sent like
   assert.deepEqual(store.get().messages.at(-1), message);
   store.get().send({ role: "tool", tool_call_id: "c1", content: "noon" });
   assert.equal(socket.sent.at(-1).params.messages.length, 3);
+});
+
+test("an answer can be read by somebody else as well, and cancel stops them all", async () => {
+  const answers = [];
+  const { store, socket } = await openChat({ onAnswer: (answer) => answers.push(answer) });
+  store.get().send("hi");
+  const heard = drain(answers[0]);
+  socket.begin(1);
+  socket.items(1, "a", "b");
+  await settled();
+  assert.equal(store.get().messages.at(-1).content.at(0), "a");
+
+  void store.get().cancel();
+  assert.equal(socket.types(1).at(-1), "cancel");
+
+  const { items, error } = await heard;
+  assert.equal(items.map(({ content }) => content).join(""), "ab");
+  assert.equal(error.name, "AbortError");
+  assert.equal(store.get().status, "cancelled");
+});
+
+test("an onAnswer that throws is an error, and nothing runs", async () => {
+  const { store, socket } = await openChat({
+    onAnswer: () => {
+      throw new Error("no");
+    },
+  });
+
+  store.get().send("hi");
+
+  assert.deepEqual([store.get().status, store.get().error.message], ["error", "no"]);
+  assert.equal(socket.types(1).at(-1), "cancel");
 });
 
 test("leaving cancels in the same tick", async () => {
