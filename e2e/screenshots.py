@@ -19,6 +19,7 @@ from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
 import plait.bench
 from e2e.browser import launch
 from e2e.microphone import launch_with_microphone
+from e2e.palette import shrink
 from e2e.playground import Playground
 from tests.live.server import LiveServer, live_server
 
@@ -110,6 +111,7 @@ def take_embedding(playground: Playground, file: Path) -> bool:
 MONITOR: list[tuple[str, Theme, ViewportSize]] = [
     ("monitor", "light", WIDE),
     ("monitor-dark", "dark", WIDE),
+    ("monitor-phone", "light", PHONE),
 ]
 
 
@@ -146,8 +148,10 @@ def open_and_take(
     name, theme, size = picture
     server.wait_idle(30)
     context = browser.new_context(viewport=size, color_scheme=theme)
-    good = takes(Playground(context.new_page(), server.url).open(), IMAGES / f"{name}.png")
+    file = IMAGES / f"{name}.png"
+    good = takes(Playground(context.new_page(), server.url).open(), file)
     context.close()
+    shrink(browser, file)
     return good
 
 
