@@ -233,10 +233,11 @@ def test_speech_plays_is_heard_and_stops_with_the_chat_that_it_speaks(
     app_server.wait_idle()
     assert page.sent.count("cancel") == 2
 
-    page.press("speak chat")
+    page.press("answer aloud")
     page.wait("state", "playing")
     page.press("show nothing")
     app_server.wait_idle()
+    assert page.sent.count("cancel") == 4
 
 
 def test_the_ai_sdks_chat_streams_and_its_stop_reaches_the_wire(

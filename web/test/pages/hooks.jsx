@@ -17,6 +17,9 @@ client.on("frame", ({ direction, type }) => {
   if (direction === "out" && type !== "binary") window.sent.push(type);
 });
 
+/** An answer of words that are sentences, for longer than anybody listens. */
+const SENTENCES = "tokens=100000 step_ms=20 say=word.";
+
 const onState = (listener) => client.on("state", listener);
 
 function App() {
@@ -119,14 +122,18 @@ function Loudest({ level }) {
 function Voice() {
   const speech = useSpeech({ client, workletUrl: "/sdk/playout-worklet.js", marks: true });
   const heardMs = useLive(speech.heardMs);
+  const { send } = useStreamedChat({ client, onAnswer: (answer) => speech.speak(answer) });
   const chat = (content) => client.llm.chatStream({ messages: [{ role: "user", content }] });
   return (
     <section>
       <button type="button" onClick={() => speech.speak("One two three.")}>
         speak
       </button>
-      <button type="button" onClick={() => speech.speak(chat("tokens=9000 step_ms=5 say=word. "))}>
+      <button type="button" onClick={() => speech.speak(chat(SENTENCES))}>
         speak chat
+      </button>
+      <button type="button" onClick={() => send(SENTENCES)}>
+        answer aloud
       </button>
       <button type="button" onClick={() => speech.stop()}>
         silence
