@@ -3,13 +3,12 @@
 The page's own code is untouched: a script installed before it answers `getUserMedia` with a stream
 in which there is a quiet room, what the page plays, softer and a moment later, and the user's words
 (as `scripted.hearing` names them: tones). So an echo is as sure as a word, and nobody's clip has to
-be timed. It also notes, on the audio clock, when the loudspeaker sounded and when the card of the
-conversation changed its state. Its recorder is a blob: the browser context has to bypass the CSP.
+be timed. It also notes, on the audio clock, when the loudspeaker sounded and when turns were shown
+to be interrupted. Its recorder is a blob: the browser context has to bypass the CSP.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 from math import inf
 
@@ -22,7 +21,7 @@ DELAY_SECONDS = 0.08
 PAUSE_SECONDS = 0.5
 SCRIPT = """
 (() => {
-  const room = { moments: [], sounding: [] };
+  const room = { interruptions: [], sounding: [] };
   window.room = room;
   const Native = AudioContext;
   const connect = AudioNode.prototype.connect;
@@ -94,29 +93,14 @@ SCRIPT = """
   };
 
   new MutationObserver((changes) => {
-    for (const { target, oldValue } of changes) {
-      if (target.dataset.testid !== "conversation") continue;
-      const { state } = target.dataset;
-      const time = room.context.currentTime;
-      if (state !== oldValue) room.moments.push({ from: oldValue, to: state, time });
+    for (const { target } of changes) {
+      const { testid, state } = target.dataset;
+      if (testid === "turn" && state === "interrupted")
+        room.interruptions.push(room.context.currentTime);
     }
-  }).observe(document, {
-    subtree: true,
-    attributes: true,
-    attributeOldValue: true,
-    attributeFilter: ["data-state"],
-  });
+  }).observe(document, { subtree: true, attributes: true, attributeFilter: ["data-state"] });
 })();
 """
-
-
-@dataclass(frozen=True)
-class Moment:
-    """The card went from one state to another; `time` is seconds on the audio clock."""
-
-    before: str
-    after: str
-    time: float
 
 
 class Room:
@@ -135,10 +119,10 @@ class Room:
             "([pitches, ...timing]) => room.say(pitches, ...timing)", [pitches, *timing]
         )
 
-    def moments(self, before: str, after: str) -> list[Moment]:
-        told = self._page.evaluate("() => room.moments")
-        all_moments = [Moment(one["from"] or "", one["to"], one["time"]) for one in told]
-        return [one for one in all_moments if (one.before, one.after) == (before, after)]
+    def interruptions(self) -> list[float]:
+        """When turns were shown to be so: a moment after they were."""
+        times: list[float] = self._page.evaluate("() => room.interruptions")
+        return times
 
     def silent_from(self) -> float:
         """Where the loudspeaker's first sound ended, with half a second of silence behind it."""

@@ -16,15 +16,15 @@ from playwright.sync_api import Browser, Playwright, expect
 from e2e.cable import Cable
 from e2e.conftest import WIDE
 from e2e.microphone import launch_with_microphone, set_device_rate, write_clip
-from e2e.playground import GENEROUS_MS, Playground
+from e2e.playground import Playground
 from e2e.room import ECHO, Room
-from e2e.talk import Talk, assert_cancelled_on_the_wire, opened
+from e2e.talk import PATIENT_MS, Talk, Turn, assert_cancelled_on_the_wire, opened
 from plait.engines.scripted.hearing import recite
 from tests.live.server import LiveServer, live_server
 
 OpenRoom = Callable[..., tuple[Playground, Talk, Room]]
 BRIEF = "tokens=4 say=yes."
-LONG = "tokens=200 step_ms=50 say=well."  # 40 s of speech, written in ten
+LONG = "tokens=400 step_ms=50 say=well."  # 80 s of speech, written in 20
 WHILE = "tokens=25 step_ms=20 say=well."  # five seconds of speech
 PROOF = re.compile(
     r"^interrupted after [\d.]+ m?s · chat stopped in [\d.]+ m?s · speech stopped in [\d.]+ m?s"
@@ -59,9 +59,9 @@ def room(browser: Browser, listening_server: LiveServer) -> Iterator[OpenRoom]:
 def overheard(
     playwright: Playwright, tmp_path: Path, listening_server: LiveServer
 ) -> Iterator[Playground]:
-    """Open, in a browser whose microphone says two words every few seconds."""
+    """Open, in a browser whose microphone says two words every ten seconds."""
     listening_server.wait_idle(20)
-    clip = write_clip(tmp_path / "clip.wav", recite("three four . . . . . .", 48_000), 48_000)
+    clip = write_clip(tmp_path / "clip.wav", recite("three four" + 12 * " .", 48_000), 48_000)
     launched = launch_with_microphone(playwright, clip)
     tab = Playground(launched.new_page(), listening_server.url)
     set_device_rate(tab.page, 48_000)
@@ -85,7 +85,7 @@ def test_what_the_microphone_says_is_answered_aloud_and_every_stage_is_timed(
     # What a busy machine garbles comes again in the clip's next round.
     whole = playground.page.locator("[data-testid=turn][data-state=completed]")
     whole = whole.filter(has_text="three four").filter(has_text="yes.0 yes.1")
-    expect(whole.first).to_be_attached(timeout=GENEROUS_MS)
+    expect(whole.first).to_be_attached(timeout=PATIENT_MS)
 
     for stage in ("spoke", "wait", "transcription", "token", "sound", "answer", "speaking"):
         expect(whole.first.locator(f"[data-stage={stage}] dd")).to_have_text(TIME)
@@ -111,7 +111,7 @@ def test_talking_into_the_answer_stops_speech_and_chat_and_only_what_was_heard_i
     mouth.say("six seven eight")
 
     cut = talk.turn(0).wait_state("interrupted")
-    expect(cut.receipt).to_have_text(PROOF, timeout=GENEROUS_MS)
+    expect(cut.receipt).to_have_text(PROOF, timeout=PATIENT_MS)
     talk.turn(1).wait_said("six seven eight").wait_state("speaking")
     expect(cut.unheard).not_to_be_empty()
     heard = cut.heard.inner_text().strip()
@@ -127,9 +127,8 @@ def test_talking_into_the_answer_stops_speech_and_chat_and_only_what_was_heard_i
 
 
 def assert_fell_silent(room: Room) -> None:
-    """By when the card showed that the user talks: a moment later than it was known."""
-    (moment,) = room.moments("speaking", "hearing")
-    assert room.silent_from() < moment.time + SILENT_SECONDS
+    """By when the page showed it."""
+    assert room.silent_from() < room.interruptions()[0] + SILENT_SECONDS
 
 
 def test_while_the_user_talks_into_it_nothing_but_the_transcription_runs(
@@ -161,20 +160,31 @@ def test_its_own_voice_in_the_microphone_interrupts_nothing_and_a_persons_does(
     playground, talk, mouth = room(echo=ECHO)
     playground.open()
     talk.start(WHILE)
-    say_until_answered(talk, mouth, 0)
+    mouth.say("three four")
 
-    talk.turn(0).wait_state("completed")
+    talk.turn(0).wait_said("three four").wait_state("completed")
     assert_the_server_heard_it(playground, talk)
     expect(talk.echoes).to_have_text(re.compile(r"^own voice ignored \d+"))
     expect(talk.turns).to_have_count(1)
 
-    # None of the echo's words are in what the user says next, nor in what he then says into it.
+    # None of the echo's words are in what the user says next.
     say_until_answered(talk, mouth, 1, "six seven")
-    mouth.say("nine nine nine nine")
-    talk.turn(1).wait_state("interrupted")
-    expect(talk.turn(1).receipt).to_contain_text("released", timeout=GENEROUS_MS)
+    cut = talk_into_it(talk, mouth)
+    expect(cut.receipt).to_contain_text("released", timeout=PATIENT_MS)
     talk.stop.click()
     talk.wait_state("ended")
+
+
+def talk_into_it(talk: Talk, room: Room) -> Turn:
+    """Into the next answer, where a busy machine had that one end before anybody was heard."""
+    for index in (1, 2, 3):
+        room.say("nine nine nine nine")
+        turn = talk.turn(index)
+        turn.wait_state(re.compile("interrupted|completed"))
+        if turn.root.get_attribute("data-state") == "interrupted":
+            return turn
+        talk.turn(index + 1).wait_state("speaking")
+    raise AssertionError("three answers ended before anybody was heard to talk into them")
 
 
 def assert_the_server_heard_it(playground: Playground, talk: Talk) -> None:
@@ -194,12 +204,12 @@ def test_interrupting_by_key_stopping_and_reloading_leave_nothing_behind(
     say_until_answered(talk, mouth, 0)
     playground.page.keyboard.press("i")
     talk.wait_state("listening")
-    expect(talk.turn(0).receipt).to_contain_text("stopped after", timeout=GENEROUS_MS)
+    expect(talk.turn(0).receipt).to_contain_text("stopped after", timeout=PATIENT_MS)
 
     say_until_answered(talk, mouth, 1)
     talk.stop.click()
     talk.wait_state("ended")
-    expect(talk.turn(1).receipt).to_contain_text("released", timeout=GENEROUS_MS)
+    expect(talk.turn(1).receipt).to_contain_text("released", timeout=PATIENT_MS)
     listening_server.wait_idle()
 
     talk.go_on.click()
@@ -254,7 +264,7 @@ def test_the_code_tab_shows_code_that_runs(room: OpenRoom) -> None:
     expect(shown).to_contain_text("converse(connect(")
     page = playground.page
     page.evaluate(RUN)
-    expect(playground.test_id("status-active")).to_have_text("1", timeout=GENEROUS_MS)
+    expect(playground.test_id("status-active")).to_have_text("1", timeout=PATIENT_MS)
     with page.expect_console_message(lambda told: told.text.startswith("completed three four")):
         mouth.say("three four")
     with page.expect_console_message(lambda told: told.text.startswith("ended")):

@@ -16,6 +16,7 @@ from playwright.sync_api import Browser, Playwright, expect
 import plait.bench
 from e2e.microphone import launch_with_microphone, set_device_rate, write_clip
 from e2e.playground import Playground
+from e2e.talk import Talk
 from tests.live.server import LiveServer, live_server
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(180)]
@@ -147,6 +148,56 @@ def test_a_president_is_written_down_while_he_speaks_and_stopped(
     listening.wait_state("cancelled")
     expect(listening.receipt).to_contain_text("stopped")
     whisper_server.wait_idle(20)
+    assert playground.errors == []
+    playground.page.close()
+
+
+READING = JFK.with_name("multi.wav")
+SENTENCE_SECONDS = (8.3, 11.3)  # "he was not an ill disposed young man"
+QUIET_SECONDS = 12
+
+
+@pytest.fixture(scope="module")
+def talking_server() -> Iterator[LiveServer]:
+    pytest.importorskip("pywhispercpp")
+    pytest.importorskip("onnxruntime")
+    with live_server("llamacpp", "kokoro-onnx", "whisper", max_tokens=60) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def talker(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """A browser whose microphone hears one sentence, then nothing, over and over."""
+    with wave.open(str(READING), "rb") as file:
+        rate, samples = file.getframerate(), np.frombuffer(file.readframes(-1), np.int16)
+    start, end = (round(rate * second) for second in SENTENCE_SECONDS)
+    sentence = soxr.resample(samples[start:end], rate, DEVICE_RATE)
+    quiet = np.zeros(QUIET_SECONDS * DEVICE_RATE, np.int16)
+    clip = tmp_path_factory.mktemp("clip") / "sentence.wav"
+    write_clip(clip, np.concatenate([sentence, quiet]).tobytes(), DEVICE_RATE)
+    launched = launch_with_microphone(playwright, clip)
+    yield launched
+    launched.close()
+
+
+def test_a_real_voice_is_answered_aloud_in_a_real_voice_and_all_of_it_stops(
+    talking_server: LiveServer, talker: Browser
+) -> None:
+    playground = Playground(talker.new_page(), talking_server.url)
+    set_device_rate(playground.page, DEVICE_RATE)
+    playground.open()
+    talk = Talk(playground).start("You are talking with a person. Answer in two short sentences.")
+    sounding = playground.page.locator(
+        "[data-testid=turn]:is([data-state=speaking], [data-state=completed])"
+    )
+    answered = sounding.filter(has_text=re.compile("young man", re.IGNORECASE))
+    expect(answered.first).to_be_attached(timeout=SECONDS * 1000)
+
+    talk.stop.click()
+
+    talk.wait_state("ended")
+    expect(talk.receipt).to_contain_text("all streams stopped in")
+    talking_server.wait_idle(20)
     assert playground.errors == []
     playground.page.close()
 
