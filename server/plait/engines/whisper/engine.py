@@ -10,7 +10,6 @@ stream's process is stopped where it is, and gets a permit again before it goes 
 from __future__ import annotations
 
 import selectors
-import socket
 import time
 from collections.abc import Callable
 
@@ -33,6 +32,7 @@ from plait.engines.base import (
     Stats,
 )
 from plait.engines.ipc import FrameError
+from plait.engines.whisper.bell import Bell
 from plait.engines.whisper.capacity import STREAMS_PER_SLOT
 from plait.engines.whisper.cores import Cores
 from plait.engines.whisper.faults import death_of, read_params
@@ -85,11 +85,9 @@ class WhisperEngine:
         self._jobs: dict[int, StreamJob] = {}
         self._cores = Cores(max(1, spec.threads), nursery, self._flush, clock)
         self._events: list[Event] = []
-        self._bell, self._hammer = socket.socketpair()
-        for end in (self._bell, self._hammer):
-            end.setblocking(False)
+        self._bell = Bell()
         self._selector = selectors.DefaultSelector()
-        self._selector.register(self._bell, selectors.EVENT_READ, self._awake)
+        self._selector.register(self._bell, selectors.EVENT_READ, self._bell.quiet)
         self._selector.register(nursery, selectors.EVENT_READ, self._hear_zygote)
 
     @property
@@ -176,10 +174,7 @@ class WhisperEngine:
     # --- what processes say --------------------------------------------------------------------
 
     def interrupt(self) -> None:
-        try:
-            self._hammer.send(b"\0")
-        except OSError:
-            return  # it is awake already, many times over; or closed
+        self._bell.ring()
 
     def step(self) -> list[Event]:
         """Waits for something to pass on, a command, or a second."""
@@ -187,9 +182,6 @@ class WhisperEngine:
             key.data()
         events, self._events = self._events, []
         return events
-
-    def _awake(self) -> None:
-        self._bell.recv(4096)
 
     def _hear_zygote(self) -> None:
         for message in self._nursery.receive():
@@ -302,4 +294,3 @@ class WhisperEngine:
         self._nursery.close()
         self._selector.close()
         self._bell.close()
-        self._hammer.close()

@@ -2,10 +2,10 @@
 
 Where there is speech is told as it is heard, by speech events (see `activity`). The window of the
 current stretch of it grows and is decoded again and again, and what two decodes agree on is
-settled. A stretch is final once it has paused for
-`silence_ms` (a little sooner after the end of a sentence), or in part where it is long and its
-text is settled. Held is at most one window and what was heard and not yet decoded, which
-`backlog_seconds` tells, so that the reader can stop reading; silence holds nothing.
+settled. A stretch is final once it has paused for `silence_ms` (a little sooner after the end of a
+sentence), or in part where it is long and its text is settled. Held is at most one window and what
+was heard and not yet decoded, which `backlog_seconds` tells, so that the reader can stop reading;
+silence holds nothing.
 
 Pure: no clock, no threads, no model. The caller lets it `hear`, and `follow` what was heard, asks
 what is `due`, decodes it, and gives it to `take`; a window that was asked for and not taken does no
