@@ -18,6 +18,20 @@ const NOTHING_STOPPED = { by: null, released: false, stopMs: null, wasted: null,
 
 /**
  * @template T
+ * @overload
+ * @param {Stream<T>} stream
+ * @param {2} [n]
+ * @returns {[Stream<T>, Stream<T>]}
+ */
+/**
+ * @template T
+ * @overload
+ * @param {Stream<T>} stream
+ * @param {number} n
+ * @returns {Stream<T>[]}
+ */
+/**
+ * @template T
  * @param {Stream<T>} stream
  * @param {number} [n]
  * @returns {Stream<T>[]}

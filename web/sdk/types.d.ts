@@ -626,7 +626,8 @@ export function collect<T>(stream: AsyncIterable<T>): Promise<T[]>;
  * its own iteration with `reason`; when it was the last one it resolves with the server's proof, else at once with
  * `by: null, released: false`: nothing was stopped.
  */
-export function teeStream<T>(stream: Stream<T>, n?: number): Stream<T>[];
+export function teeStream<T>(stream: Stream<T>, n?: 2): [Stream<T>, Stream<T>];
+export function teeStream<T>(stream: Stream<T>, n: number): Stream<T>[];
 
 /** What a voice's name says. */
 export function describeVoice(id: string): Voice;

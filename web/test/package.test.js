@@ -116,9 +116,9 @@ const stream: Stream<ChatDelta> = client.llm.chatStream({
   signal: AbortSignal.timeout(1000),
 });
 const [shown, spoken] = teeStream(stream);
-const proof = await client.tts.synthesize({ text: spoken! }).cancel();
+const proof = await client.tts.synthesize({ text: spoken }).cancel();
 const stopMs: number | null = proof.stopMs;
-const deltas: ChatDelta[] = await collect(shown!);
+const deltas: ChatDelta[] = await collect(shown);
 const vectors: Float32Array[] = await embed.create({ texts: ["a"] });
 const listed: { id: string; method: string }[] = await models();
 const text: string = await connectChat().llm.chat({ messages: [] });
