@@ -113,9 +113,10 @@ export function createConversationComposer({ store, conversations }) {
     const leaving = connection.leavingAt !== null;
     const asking = askingToTalk !== null;
     start.dataset.shape = talking ? "done" : "record";
-    start.disabled = talking
-      ? conversation?.state !== "running" || !answering
-      : asking || leaving || lastingTrouble !== null;
+    // While it runs, and there is nothing to interrupt, the button keeps the focus all the same.
+    const idle = talking && (conversation?.state !== "running" || !answering);
+    start.setAttribute("aria-disabled", String(idle));
+    start.disabled = !talking && (asking || leaving || lastingTrouble !== null);
     setText(label, talking ? "Interrupt" : asking ? "Asking…" : "Start talking");
     setIcon(mark, talking ? "mute" : "listen");
     start.title = talking

@@ -19,6 +19,8 @@ import { stopTimesOf } from "./turn-stages.js";
 
 /** Sound alone is drawn ten times a second, however often it is measured. */
 const DRAWN_SECONDS = 0.1;
+/** Speech goes on for about so long before it is known. */
+const DETECTION_SECONDS = 0.15;
 const GONE =
   "The microphone is gone. All turns are kept; plug it in again, or choose another, and go on.";
 /** How a microphone is asked for, in words. */
@@ -165,8 +167,8 @@ export class Conversations {
    */
   #moved(run, state, previous) {
     if (previous === "starting" && state !== "ended") this.#announce("Conversation started.");
-    if (state === "hearing") run.talk.begin(run.levels.seconds);
-    else run.talk.end(run.levels.seconds);
+    if (state === "hearing") run.talk.begin(run.levels.seconds - DETECTION_SECONDS);
+    else run.talk.end(run.levels.seconds - quietSeconds(run));
     this.#store.changed("conversation");
     this.#onEdge();
   }
@@ -181,6 +183,7 @@ export class Conversations {
         key: this.#nextKey,
         turn,
         told: false,
+        withdrawn: 0,
         transcriptionId: run.conversation?.transcriptionId ?? null,
         endOfTurnMs: run.options.endOfTurnMs,
       };
@@ -189,6 +192,8 @@ export class Conversations {
     }
     entry.turn = turn;
     run.changed.add(entry);
+    for (const early of turn.withdrawn.slice(entry.withdrawn)) this.#keepStops(early);
+    entry.withdrawn = turn.withdrawn.length;
     if (turn.interruption && !told) this.#interrupted(entry, turn.interruption);
     this.#store.changed("turns");
   }
@@ -196,13 +201,20 @@ export class Conversations {
   /** @param {import("./new-conversation.js").Entry} entry @param {Interruption} interruption */
   #interrupted(entry, interruption) {
     entry.told = true;
-    const { state } = this.#store;
-    state.talkStops.push(...stopTimesOf(interruption));
-    state.talkStops.splice(0, Math.max(0, state.talkStops.length - MAX_STOPS));
-    const seconds = (interruption.heardMs / 1000).toFixed(1);
-    this.#announce(`Answer interrupted after ${seconds} seconds.`);
-    this.#store.changed("conversation");
+    this.#keepStops(interruption);
+    const { heardMs } = interruption;
+    const when =
+      heardMs > 0 ? `after ${(heardMs / 1000).toFixed(1)} seconds` : "before it was heard";
+    this.#announce(`Answer interrupted ${when}.`);
     this.#onEdge();
+  }
+
+  /** @param {Interruption} interruption */
+  #keepStops(interruption) {
+    const { talkStops } = this.#store.state;
+    talkStops.push(...stopTimesOf(interruption));
+    talkStops.splice(0, Math.max(0, talkStops.length - MAX_STOPS));
+    this.#store.changed("conversation");
   }
 
   /** @param {Run} run @param {Level} level */
@@ -249,4 +261,11 @@ export class Conversations {
     this.#parts.microphone.close(run.media);
     run.media = null;
   }
+}
+
+/** How long the user has been silent. @param {Run} run */
+function quietSeconds({ entries }) {
+  const { times } = entries.at(-1)?.turn ?? {};
+  const since = times?.speechStopped ?? performance.now();
+  return Math.max(0, (performance.now() - since) / 1000);
 }

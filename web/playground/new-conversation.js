@@ -15,6 +15,7 @@
  * @property {number} key
  * @property {import("../sdk/conversation.d.ts").Turn} turn
  * @property {boolean} told  that it was interrupted
+ * @property {number} withdrawn  answers that were taken back, and are among the last stops
  * @property {number | null} transcriptionId
  * @property {number} endOfTurnMs
  *

@@ -83,12 +83,14 @@ export function lanesOf(turn, now, transcriptionId) {
   const { times, chatId, speechId } = turn;
   const end = times.ended ?? now;
   const from = times.speechStarted;
+  // On a page that was busy a moment may be told before the one it follows.
+  const since = (/** @type {number} */ moment) => Math.max(0, moment - from);
   const bar = (
     /** @type {Bar["kind"]} */ kind,
     /** @type {number | undefined} */ start,
     stop = end,
   ) =>
-    start === undefined ? [] : [{ kind, from: start - from, to: Math.max(start, stop) - from }];
+    start === undefined ? [] : [{ kind, from: since(start), to: since(Math.max(start, stop)) }];
   const { speechStopped, transcribed, firstToken, firstHeard } = times;
   const spoken = times.interrupted ?? end;
   const asked = chatId === null ? undefined : transcribed;
@@ -191,6 +193,19 @@ function proofOf(what, proof, streamId) {
   if (!proof) return [];
   const took = proof.stopMs === null ? "stopped" : `stopped in ${formatMs(proof.stopMs)}`;
   return [{ text: `${what} ${took}`, streamId }];
+}
+
+/**
+ * Of answers that were asked for too early, and taken back when the user went on. "" there are none.
+ * @param {Turn} turn
+ */
+export function withdrawnText({ withdrawn }) {
+  const [last] = withdrawn.slice(-1);
+  if (!last) return "";
+  const proofs = [...proofOf("chat", last.chat, null), ...proofOf("speech", last.speech, null)];
+  const times = withdrawn.length === 1 ? "" : ` (${withdrawn.length} times)`;
+  const took = proofs.map(({ text }) => ` · ${text}`).join("");
+  return `you went on, so the answer was taken back${times}${took}`;
 }
 
 /** What the two proofs add to the last stops. @param {Interruption} interruption @returns {(number | "late")[]} */

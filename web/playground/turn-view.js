@@ -5,7 +5,7 @@
 
 import { h, icon, setIcon, setText } from "./dom.js";
 import { streamHue } from "./format.js";
-import { endingOf, splitHeard } from "./turn-stages.js";
+import { endingOf, isOver, splitHeard, withdrawnText } from "./turn-stages.js";
 import { TurnTimeline } from "./turn-timeline.js";
 
 /** @import { Turn } from "../sdk/conversation.d.ts" */
@@ -35,6 +35,11 @@ export class TurnView {
       this.heard,
       this.unheard,
     );
+    this.withdrawn = h("p", {
+      class: "hint turn-withdrawn",
+      hidden: true,
+      "data-testid": "withdrawn",
+    });
     this.mark = icon("check");
     this.proofs = h("span");
     this.receipt = h(
@@ -54,7 +59,7 @@ export class TurnView {
     this.element = h(
       "li",
       { class: "turn", "data-testid": "turn", "data-key": entry.key },
-      h("div", { class: "turn-talk" }, this.you, this.reply, this.receipt),
+      h("div", { class: "turn-talk" }, this.you, this.withdrawn, this.reply, this.receipt),
       this.timeline.element,
     );
   }
@@ -70,7 +75,10 @@ export class TurnView {
     const [spoken, struck] = splitHeard(written, interruption);
     setText(this.heard, spoken);
     setText(this.unheard, struck);
-    this.reply.hidden = written === "" && state === "hearing";
+    this.reply.hidden = written === "" && (state === "hearing" || isOver(turn));
+    const withdrawn = withdrawnText(turn);
+    this.withdrawn.hidden = withdrawn === "";
+    setText(this.withdrawn, withdrawn);
     const key = `${turn.times.interrupted}/${interruption === null}/${error?.code}`;
     if (key !== this.#drawn) this.#showEnding(turn);
     this.#drawn = key;

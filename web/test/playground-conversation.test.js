@@ -52,7 +52,14 @@ class ScriptedConversation {
   }
 
   turn(index, part = {}) {
-    this.emit("turn", { index, state: "hearing", interruption: null, times: {}, ...part });
+    this.emit("turn", {
+      index,
+      state: "hearing",
+      interruption: null,
+      withdrawn: [],
+      times: {},
+      ...part,
+    });
   }
 
   interrupt() {

@@ -10,6 +10,7 @@ import {
   splitHeard,
   stagesOf,
   stopTimesOf,
+  withdrawnText,
 } from "../playground/turn-stages.js";
 
 const TIMES = {
@@ -31,6 +32,7 @@ function turn(times = {}, part = {}) {
     chatId: 5,
     speechId: 6,
     interruption: null,
+    withdrawn: [],
     error: null,
     times: { ...TIMES, ...times },
     ...part,
@@ -116,6 +118,21 @@ test("a stream that had ended needs no proof, one that is late is said to be", (
   );
   assert.equal(receipt.tone, "warn");
   assert.deepEqual(stopTimesOf(late), ["late"]);
+});
+
+test("an answer that was taken back is told with its proofs", () => {
+  assert.equal(withdrawnText(turn()), "");
+  assert.equal(
+    withdrawnText(turn({}, { withdrawn: [CUT, { ...CUT, speech: null }] })),
+    "you went on, so the answer was taken back (2 times) · chat stopped in 12 ms",
+  );
+});
+
+test("a moment that is told late draws nothing before its turn", () => {
+  const [you] = lanesOf(turn({ speechStopped: 900 }), 9000, 3);
+
+  assert.deepEqual(you.bars[0], { kind: "work", from: 0, to: 0 });
+  assert.equal(you.bars[1].from, 0);
 });
 
 test("a receipt has its place from the interruption on, and a failure has its reason", () => {
