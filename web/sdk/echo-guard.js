@@ -14,8 +14,8 @@ const ECHO_SECONDS = 0.75;
 /** Played more softly than this is not heard. */
 const INAUDIBLE = 1e-4;
 /** So many of the last so many blocks. */
-const NEEDED = 4;
-const LOOKED_AT = 6;
+const NEEDED = 5;
+const LOOKED_AT = 7;
 /** Words' times are not exact. */
 const SLACK_SECONDS = 0.25;
 /** Between two words the user is still talking. */
