@@ -10,8 +10,8 @@
 /** @import { StreamedChat, StreamedChatOptions } from "./index.d.ts" */
 
 import { teeStream } from "../sdk/tee.js";
-import { endedBy, watchQueue } from "./ending.js";
 import { Store } from "./store.js";
+import { endedBy, watchQueue } from "./watching.js";
 
 const NOTHING = {
   text: "",
@@ -222,10 +222,7 @@ class Answer {
     const stream = client.llm.chatStream(request);
     this.stream = stream;
     this.source = stream;
-    this.unwatch = watchQueue(client, stream, () => {
-      if (stream.state !== "pending") this.unwatch();
-      moved();
-    });
+    this.unwatch = watchQueue(client, stream, moved);
   }
 
   /** For another reader. @returns {Stream<ChatDelta>} */

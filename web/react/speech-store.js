@@ -8,8 +8,8 @@
 /** @import { Schedule } from "./store.js" */
 /** @import { Speech, SpeechOptions } from "./index.d.ts" */
 
-import { endedBy } from "./ending.js";
 import { nextFrame, Store } from "./store.js";
+import { endedBy } from "./watching.js";
 
 /** @satisfies {Partial<Speech>} */
 const NOTHING = { heard: undefined, error: undefined };

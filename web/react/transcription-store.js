@@ -9,8 +9,8 @@
 /** @import { Transcription, TranscriptionOptions } from "./index.d.ts" */
 
 import { joined } from "../sdk/transcript.js";
-import { endedBy, watchQueue } from "./ending.js";
 import { Store } from "./store.js";
+import { endedBy, watchQueue } from "./watching.js";
 
 /** @type {Level} */
 const SILENCE = { rms: 0, peak: 0, at: 0 };

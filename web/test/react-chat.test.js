@@ -5,6 +5,7 @@ import { test } from "node:test";
 
 import { ChatStore } from "../react/chat-store.js";
 import { leaseOf } from "../react/lease.js";
+import { watchQueue } from "../react/watching.js";
 import { drain, openClient, settled } from "./support/peer.js";
 import { Frames } from "./support/stage.js";
 
@@ -282,4 +283,19 @@ test("between changes the state is one and the same object", async () => {
   frames.next();
 
   assert.equal(store.get(), before);
+});
+
+test("a stream's frames are watched until it has begun, and no longer", async () => {
+  const { client, socket } = await openClient();
+  const stream = client.llm.chatStream({ messages: [{ role: "user", content: "hi" }] });
+  let moved = 0;
+  watchQueue(client, stream, () => {
+    moved += 1;
+  });
+
+  socket().begin(stream.id); // two frames
+  socket().items(stream.id, "a", "b", "c");
+
+  assert.equal(moved, 3);
+  void stream.cancel();
 });

@@ -1,6 +1,9 @@
 /**
- * What the end of a stream is for who watches: their own stop, or something that went wrong. Does not know React.
+ * What a store needs to know of a stream beside its items: that it moved in the queue, and what its end was. Does not
+ * know React.
  */
+
+/** @import { Plait, Stream } from "../sdk/types.d.ts" */
 
 /**
  * @param {unknown} reason what the iteration threw
@@ -14,15 +17,18 @@ export function endedBy(reason, signal) {
 }
 
 /**
- * Calls back whenever a frame of this stream comes, which is when it may have moved in the queue or begun.
+ * Calls back when a frame of this stream comes, which is when it may have moved in the queue or begun, until it has.
  *
- * @param {import("../sdk/types.d.ts").Plait} client
- * @param {{ readonly id: number }} stream
+ * @param {Plait} client
+ * @param {Pick<Stream<unknown>, "id" | "state">} stream
  * @param {() => void} moved
  * @returns {() => void} stops watching
  */
 export function watchQueue(client, stream, moved) {
-  return client.on("frame", ({ direction, streamId }) => {
-    if (direction === "in" && streamId === stream.id) moved();
+  const stop = client.on("frame", ({ direction, streamId }) => {
+    if (direction !== "in" || streamId !== stream.id) return;
+    if (stream.state !== "pending") stop();
+    moved();
   });
+  return stop;
 }
