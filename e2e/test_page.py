@@ -229,6 +229,26 @@ def test_the_code_tab_shows_code_that_runs(playground: Playground) -> None:
     assert "completed" in logged[-1]
 
 
+def test_the_code_of_the_wire_and_the_monitor_runs(playground: Playground) -> None:
+    logged: list[str] = []
+    playground.page.on("console", lambda message: logged.append(message.text))
+    shown = playground.page.get_by_role("region", name="The same through the SDK")
+    playground.test_id("wire-code").click()
+    expect(shown).to_contain_text('plait.on("frame"')
+    playground.page.evaluate("import('/static/playground/examples/wire.js').then(() => 0)")
+    assert any(re.match(r"→ 1 open \d+ ", text) for text in logged)
+    assert "cancelled" in logged[-1]
+    playground.test_id("wire-code").click()
+
+    playground.show_panel("Monitor")
+    playground.page.get_by_role("tab", name="Code").click()
+    expect(shown).to_contain_text(f'fetch("{playground.url}/v1/status"')
+    playground.page.evaluate("import('/static/playground/examples/monitor.js').then(() => 0)")
+
+    assert "model scripted chat" in logged
+    assert "plait_connections" in logged[-1]
+
+
 def test_options_reach_the_server(playground: Playground) -> None:
     playground.test_id("options-toggle").click()
     playground.test_id("max-tokens").fill("4")
