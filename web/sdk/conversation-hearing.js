@@ -5,7 +5,7 @@
  */
 
 /** @import { Echo, ConversationOptions } from "./conversation.d.ts" */
-/** @import { Cancel, Level, Plait, Segment, SpeechEvent, TranscriptStream } from "./types.d.ts" */
+/** @import { Cancel, InputState, Level, Plait, Segment, SpeechEvent, TranscriptStream } from "./types.d.ts" */
 /** @import { Part } from "./turn-taking.js" */
 /** @import { EchoReport } from "./echo-model.js" */
 
@@ -21,6 +21,7 @@ import { EchoGuard } from "./echo-guard.js";
  * @property {(part: Part) => void} part
  * @property {(echo: Echo) => void} echo
  * @property {(level: Level) => void} level
+ * @property {(blocked: boolean) => void} blocked the browser wants a gesture first
  * @property {(failure: { reason: unknown } | null) => void} over
  */
 
@@ -31,6 +32,7 @@ export class Hearing {
   #guard = new EchoGuard();
   #ear;
   #open = false;
+  #blocked = false;
   #over = false;
   /** Where the transcription's first sample lies on the context's clock. */
   #origin = 0;
@@ -65,6 +67,7 @@ export class Hearing {
       failed: (reason) => void this.stream.cancel(reason),
     });
     this.stream.on("level", (level) => this.#onLevel(level));
+    this.stream.on("input", ({ state }) => this.#onInput(state));
     this.stream.on("speech", (event) => this.#onSpeech(event));
     void this.#read();
   }
@@ -117,6 +120,13 @@ export class Hearing {
     this.#on.level(level);
   }
 
+  /** @param {InputState} state */
+  #onInput(state) {
+    if (this.#over || state === "ended") return;
+    if (this.#blocked !== (state === "blocked")) this.#on.blocked(state === "blocked");
+    this.#blocked = state === "blocked";
+  }
+
   /** @param {SpeechEvent} event */
   #onSpeech({ type, at }) {
     if (this.#over) return;
@@ -126,7 +136,7 @@ export class Hearing {
     }
     const users = this.#guard.users(at + this.#origin);
     if (!users) {
-      const { level, explained } = this.#guard.last;
+      const { level, explained } = this.#guard.loudest;
       this.#on.echo({ at: this.#now(), level, explained });
     }
     this.#on.started(users);

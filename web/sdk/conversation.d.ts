@@ -31,7 +31,7 @@ export interface ConversationOptions {
   transcribe?: Omit<TranscribeParams, "events" | "interim" | "silenceMs">;
   /** Silence after which the user has finished, 200…3000. Default 600. */
   endOfTurnMs?: number;
-  /** Whether talking interrupts the answer. Default true; else the user is heard again when it is over. */
+  /** Whether talking interrupts the answer. Default true; else what is said into it is dropped, and heard again after it. */
   bargeIn?: boolean;
   /** The page's by default. Both microphone and loudspeaker go through it: the echo guard needs one clock. */
   context?: AudioContext;
@@ -119,7 +119,10 @@ export interface Turn {
   readonly error: PlaitError | null;
 }
 
-/** Speech that was detected and taken for the answer's own sound in the microphone. */
+/**
+ * Speech that was detected and taken for the answer's own sound in the microphone. Until some two seconds of answers have
+ * sounded the guard knows little of the room, and takes more for an echo than it will later.
+ */
 export interface Echo {
   /** When it was detected. */
   at: number;
@@ -138,7 +141,7 @@ export interface ConversationEvents {
   level: Level;
   /** Ignored: not the user. */
   echo: Echo;
-  /** Of the answer's sound; "blocked": the browser wants a gesture first. */
+  /** Of the answer's sound; "blocked", also of the microphone's: the browser wants a gesture first. */
   playback: { state: PlaybackState };
 }
 

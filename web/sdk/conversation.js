@@ -175,7 +175,12 @@ class Conversation {
         this.#perform(this.#taking.speechStopped(at, atMs, now()));
       },
       talk: () => this.#listen(),
-      part: (part) => this.#perform(this.#taking.segment(part, now())),
+      part: (part) => {
+        const heard = this.#mayTalk ? part : { ...part, text: "" };
+        this.#perform(this.#taking.segment(heard, now()));
+      },
+      blocked: (blocked) =>
+        this.#emitter.emit("playback", { state: blocked ? "blocked" : "waiting" }),
       level: (level) => this.#emitter.emit("level", level),
       echo: (echo) => this.#emitter.emit("echo", echo),
       over: (failure) => this.#onDeaf(failure),

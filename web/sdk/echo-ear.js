@@ -41,9 +41,11 @@ export class EchoEar {
   close() {
     if (this.#over) return;
     this.#over = true;
-    this.#node?.port.postMessage("stop");
+    this.#node?.port.postMessage("stop"); // its processor is let go
     this.#source?.disconnect();
-    this.#node?.disconnect();
+    if (!this.#node) return;
+    this.destination.disconnect(this.#node);
+    this.#node.disconnect();
   }
 
   /** @param {MediaStreamTrack} track */

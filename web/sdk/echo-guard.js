@@ -16,6 +16,8 @@ const INAUDIBLE = 1e-4;
 /** So many of the last so many blocks. */
 const NEEDED = 5;
 const LOOKED_AT = 7;
+/** Reports, of 16 ms, which are kept. */
+const RECENT = 32;
 /** Words' times are not exact. */
 const SLACK_SECONDS = 0.25;
 /** Between two words the user is still talking. */
@@ -28,13 +30,11 @@ export class EchoGuard {
   #echoes = [];
   /** @type {Stretch[]} */
   #talks = [];
-  /** @type {boolean[]} */
-  #near = [];
   #time = 0;
   #talking = false;
 
-  /** The newest report. @type {EchoReport} */
-  last = { time: 0, level: 0, played: 0, explained: 0, near: false };
+  /** The newest reports. @type {EchoReport[]} */
+  #recent = [];
 
   /** The user talks, or has just talked. */
   get talking() {
@@ -46,20 +46,25 @@ export class EchoGuard {
    * @returns {boolean} the user begins to talk
    */
   note(report) {
-    this.last = { ...report };
+    this.#recent.push(report);
+    if (this.#recent.length > RECENT) this.#recent.shift();
     this.#time = report.time;
     if (report.played > INAUDIBLE) {
       extend(this.#echoes, report.time, report.time + ECHO_SECONDS, ECHO_SECONDS);
     }
-    this.#near.push(report.near);
-    if (this.#near.length > LOOKED_AT) this.#near.shift();
-    const near = this.#near.filter(Boolean).length >= NEEDED;
+    const near = this.#recent.slice(-LOOKED_AT).filter((each) => each.near).length >= NEEDED;
     if (near) extend(this.#talks, report.time, report.time, PAUSE_SECONDS);
     const before = this.#talking;
     const lastTalk = this.#talks.at(-1);
     this.#talking = lastTalk !== undefined && report.time - lastTalk.to < PAUSE_SECONDS;
     this.#forget();
     return this.#talking && !before;
+  }
+
+  /** Of the last half second the loudest block; before anything was heard, silence. @returns {Pick<EchoReport, "level" | "explained">} */
+  get loudest() {
+    const silence = { level: 0, explained: 0 };
+    return this.#recent.reduce((most, each) => (each.level > most.level ? each : most), silence);
   }
 
   /** Whether speech that is said to have begun then is the user's, as far as is known. @param {number} at */

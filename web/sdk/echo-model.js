@@ -126,19 +126,19 @@ export class EchoModel {
     this.#at = (this.#at + 1) % REACH;
     const loudest = most(this.#playedLevels);
     const echo = most(this.#echoLevels);
-    const explained = MARGIN * Math.max(this.#unexplained.most * loudest, CHANGE * echo);
+    const allowance = MARGIN * Math.max(this.#unexplained.most * loudest, CHANGE * echo);
     const sounding = loudest > INAUDIBLE;
     this.#peak = Math.max(this.#peak * 0.999, loudest);
     const telling = loudest > TELLING * this.#peak;
     const like = this.#likeness() > LIKENESS;
     const near =
-      residual > (sounding ? explained : 0) + NOISE_MARGIN * this.#noise && !(sounding && like);
+      residual > (sounding ? allowance : 0) + NOISE_MARGIN * this.#noise && !(sounding && like);
     if (this.#suspicion.note(sounding, near)) this.#unexplained.forget();
     if (sounding && telling) {
       path.learn(near ? 0.1 : 1);
       this.#unexplained.note(Math.max(0, residual - this.#noise) / loudest, near);
     } else if (!sounding) this.#noise = Math.max(LEAST_NOISE, Math.min(this.#noise * 1.01, level));
-    return { time, level, played, explained, near };
+    return { time, level, played, explained: Math.hypot(rms(path.echo), allowance), near };
   }
 
   /** Of what is unexplained to the echo: 1 where it is only the echo's loudness that was wrong. */
