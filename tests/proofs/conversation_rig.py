@@ -139,7 +139,7 @@ class Answer:
 def halting() -> bytes:
     """Speech with a pause after every few words."""
     pause = bytes(2 * int(PAUSE_SECONDS * SAMPLE_RATE))
-    return b"".join(piece + pause for said in CLIP.utterances[1:4] for piece in _pieces_of(said))
+    return b"".join(piece + pause for said in CLIP.utterances[1:3] for piece in _pieces_of(said))
 
 
 def _pieces_of(said: Utterance) -> list[bytes]:

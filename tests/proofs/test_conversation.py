@@ -129,7 +129,7 @@ async def test_that_somebody_speaks_is_told_at_once_while_a_decode_runs(
     ]
     record_property("onsets", len(late))
     record_property("speech_started after the detector could know, ms p50, max", middle(late))
-    assert len(late) > 2
+    assert len(late) > 1
     assert middle(late)[0] < TOLD_MS
 
 
