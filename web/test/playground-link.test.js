@@ -31,5 +31,6 @@ test("the code shown names this server, over TLS where the page is", () => {
 
   assert.match(forReaders(source, "http://box:1"), /"http:\/\/box:1\/static\/sdk\/index.js"/);
   assert.match(forReaders(source, "http://box:1"), /connect\("ws:\/\/box:1\/v1\/ws"\)/);
+  assert.equal(forReaders('fetch("/metrics")', "http://box:1"), 'fetch("http://box:1/metrics")');
   assert.match(forReaders(source, "https://box"), /connect\("wss:\/\/box\/v1\/ws"\)/);
 });
