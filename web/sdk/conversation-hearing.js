@@ -17,7 +17,7 @@ import { EchoGuard } from "./echo-guard.js";
  * @property {() => void} open audio comes, and the server takes it
  * @property {(users: boolean) => void} started speech
  * @property {(at: number, atMs: number) => void} stopped
- * @property {() => void} talk whatever speech there is, the user talks
+ * @property {() => void} talk whatever speech there is, the user talks; again and again while it is so
  * @property {(part: Part) => void} part
  * @property {(echo: Echo) => void} echo
  * @property {(level: Level) => void} level

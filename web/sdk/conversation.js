@@ -194,8 +194,9 @@ class Conversation {
 
   /** If somebody talks, it is the user. */
   #listen() {
-    const talks = this.#hearing.talking && this.#mayTalk;
-    this.#perform(talks ? this.#taking.talk() : []);
+    if (!this.#hearing.talking || !this.#mayTalk) return;
+    const decisions = this.#taking.talk();
+    if (decisions.length > 0) this.#perform(decisions);
   }
 
   /** @param {Decision[]} decisions */
@@ -250,6 +251,7 @@ class Conversation {
   #onAnswerOver() {
     this.#taking.over();
     this.#listen();
+    this.#showState();
   }
 
   #begin() {

@@ -43,7 +43,7 @@ export class EchoGuard {
 
   /**
    * @param {EchoReport} report
-   * @returns {boolean} the user begins to talk
+   * @returns {boolean} the user talks now
    */
   note(report) {
     this.#recent.push(report);
@@ -54,11 +54,10 @@ export class EchoGuard {
     }
     const near = this.#recent.slice(-LOOKED_AT).filter((each) => each.near).length >= NEEDED;
     if (near) extend(this.#talks, report.time, report.time, PAUSE_SECONDS);
-    const before = this.#talking;
     const lastTalk = this.#talks.at(-1);
     this.#talking = lastTalk !== undefined && report.time - lastTalk.to < PAUSE_SECONDS;
     this.#forget();
-    return this.#talking && !before;
+    return near;
   }
 
   /** Of the last half second the loudest block; before anything was heard, silence. @returns {Pick<EchoReport, "level" | "explained">} */
@@ -69,8 +68,11 @@ export class EchoGuard {
 
   /** Whether speech that is said to have begun then is the user's, as far as is known. @param {number} at */
   users(at) {
-    const echo = this.#echoes.some(({ from, to }) => from <= this.#time && to >= at);
-    return !echo || this.#talks.some(({ to }) => to >= at - SLACK_SECONDS);
+    const echo = this.#echoes.findLast(({ to }) => to >= at);
+    if (!echo) return true;
+    // Who fell silent before it began to sound, or as it did, is not who talks now.
+    const since = Math.max(at - SLACK_SECONDS, echo.from + LOOKED_AT * 0.016);
+    return this.#talks.some(({ to }) => to > since);
   }
 
   /**

@@ -56,6 +56,18 @@ test("a voice that is heard first triggers when the server calls it speech", asy
   assert.deepEqual(echoes(talk), []);
 });
 
+test("who talked just before the answer sounds, and goes on with speech on from its echo, is heard", async () => {
+  const talk = await echoing();
+  await talk.finishes();
+  talk.room({ user: 0.3 }, 20);
+  talk.conversation.say("One moment, please.");
+  talk.room({ played: 0.3 }, 24);
+  talk.start();
+  assert.equal(talk.turn.state, "speaking");
+  talk.room({ played: 0.3, user: 0.6 }, 12);
+  assert.equal(talk.turn.state, "hearing");
+});
+
 test("of a segment that began as echo the turn has the user's words alone", async () => {
   const talk = await echoing();
   talk.start();

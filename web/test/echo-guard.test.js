@@ -148,9 +148,16 @@ test("detected speech is the user's where nothing sounds, and where somebody tal
   const guard = new EchoGuard();
   guard.note({ ...quiet, time: 1, played: 0.1 });
   assert.equal(guard.users(0.9), false);
-  for (let i = 0; i < 5; i += 1) guard.note({ ...quiet, time: 1.1 + i / 100, near: true });
+  for (let i = 0; i < 9; i += 1) guard.note({ ...quiet, time: 1.1 + i / 60, near: true });
   assert.equal(guard.users(0.9), true);
   assert.equal(guarded().users(4.5), true);
+});
+
+test("who fell silent before it began to sound is not who is detected then", () => {
+  const guard = new EchoGuard();
+  for (let i = 0; i < 9; i += 1) guard.note({ ...quiet, time: 1 + i * 0.016, near: true });
+  for (let i = 9; i < 25; i += 1) guard.note({ ...quiet, time: 1 + i * 0.016, played: 0.1 });
+  assert.equal(guard.users(1.2), false);
 });
 
 test("it forgets what no segment can be about any more", () => {
