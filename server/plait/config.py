@@ -78,7 +78,7 @@ class Config:
         (), "Host header names accepted besides loopback and `host` (guards against DNS rebinding)."
     )
     allowed_origins: tuple[str, ...] = _setting(
-        (), "Origins, like `https://app.example`, accepted besides the server's own and loopback."
+        (), "Origins, like `https://app.example`, accepted besides the server's own address."
     )
     tokens: tuple[str, ...] = _setting(
         (),
