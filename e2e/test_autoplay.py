@@ -29,17 +29,18 @@ const press = setInterval(() => {
 """
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def browser_with(playwright: Playwright) -> Iterator[Callable[[str], Browser]]:
-    """A browser of its own with this policy."""
-    launched: list[Browser] = []
+    """One browser per policy; every test opens a page, in a context of its own."""
+    launched: dict[str, Browser] = {}
 
     def browser_with(policy: str) -> Browser:
-        launched.append(launch(playwright, f"--autoplay-policy={policy}"))
-        return launched[-1]
+        if policy not in launched:
+            launched[policy] = launch(playwright, f"--autoplay-policy={policy}")
+        return launched[policy]
 
     yield browser_with
-    for browser in launched:
+    for browser in launched.values():
         browser.close()
 
 

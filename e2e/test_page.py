@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-import pytest
 from playwright.sync_api import BrowserContext, expect
 
 from e2e.playground import Playground
@@ -109,23 +108,25 @@ def test_on_a_phone_everything_to_touch_is_40_px_high(playground: Playground) ->
     assert [entry for entry in heights if entry[0] < 40] == []
 
 
-@pytest.mark.parametrize("width", [360, 768, 1440])
-def test_nothing_scrolls_sideways(playground: Playground, width: int) -> None:
-    playground.page.set_viewport_size({"width": width, "height": 740})
+def test_nothing_scrolls_sideways(playground: Playground) -> None:
     cards = playground.ask(f"tokens=30 say={'x' * 300}", copies=3)
     cards[2].wait_state("completed")
     playground.test_id("options-toggle").click()
 
-    assert not playground.overflows_sideways()
-    playground.page.get_by_role("tab", name="Code").click()
-    assert not playground.overflows_sideways()
-    playground.show_panel("Monitor")
-    assert not playground.overflows_sideways()
-    tile = playground.page.locator(".tile").nth(1)
-    expect(tile).to_be_visible()
-    box = tile.bounding_box()
-    assert box is not None
-    assert box["x"] + box["width"] <= width
+    for width in (360, 768, 1440):
+        playground.page.set_viewport_size({"width": width, "height": 740})
+        playground.show_panel("Chat")
+        assert not playground.overflows_sideways(), width
+        playground.page.get_by_role("tab", name="Code").click()
+        assert not playground.overflows_sideways(), width
+        playground.page.get_by_role("tab", name="Streams").click()
+        playground.show_panel("Monitor")
+        assert not playground.overflows_sideways(), width
+        tile = playground.page.locator(".tile").nth(1)
+        expect(tile).to_be_visible()
+        box = tile.bounding_box()
+        assert box is not None
+        assert box["x"] + box["width"] <= width
 
 
 def test_on_a_phone_the_wire_is_a_sheet_and_stop_still_works(playground: Playground) -> None:

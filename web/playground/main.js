@@ -15,6 +15,8 @@
  * @property {() => void} pressPanel
  */
 
+/** @import { Plait } from "../sdk/types.d.ts" */
+
 import { createBanner } from "./banner.js";
 import { Chats } from "./chats.js";
 import { Conversations } from "./conversations.js";
@@ -89,36 +91,14 @@ const store = new Store({
 const log = new FrameLog();
 const metrics = createMetricsReader(store, () => link.token());
 const machine = createStatusReader(store, () => link.token());
-const chats = new Chats(
-  store,
-  () => link.client(),
-  announce,
-  () => metrics.readSoon(),
-);
-const speeches = new Speeches(
-  store,
-  () => link.client(),
-  announce,
-  () => metrics.readSoon(),
-);
-const listenings = new Listenings(
-  store,
-  () => link.client(),
-  announce,
-  () => metrics.readSoon(),
-);
-const embeddings = new Embeddings(
-  store,
-  () => link.client(),
-  announce,
-  () => metrics.readSoon(),
-);
-const conversations = new Conversations(
-  store,
-  () => link.client(),
-  announce,
-  () => metrics.readSoon(),
-);
+/** What every kind of run is made with. @type {[Store, () => Plait, (text: string) => void, () => void]} */
+const shared = [store, () => link.client(), announce, () => metrics.readSoon()];
+const chats = new Chats(...shared);
+const speeches = new Speeches(...shared);
+const listenings = new Listenings(...shared);
+const embeddings = new Embeddings(...shared);
+const conversations = new Conversations(...shared);
+const kinds = [chats, speeches, listenings, embeddings];
 const link = new Link(
   store,
   boot.tokenRequired,
@@ -127,10 +107,7 @@ const link = new Link(
     // After the SDK has read the frame too: its listeners run before the stream sees the message.
     if (frame.direction === "in" && frame.streamId !== null)
       queueMicrotask(() => {
-        chats.noticeFrame(Number(frame.streamId));
-        speeches.noticeFrame(Number(frame.streamId));
-        listenings.noticeFrame(Number(frame.streamId));
-        embeddings.noticeFrame(Number(frame.streamId));
+        for (const kind of kinds) kind.noticeFrame(Number(frame.streamId));
       });
   },
   askToken,
@@ -161,10 +138,7 @@ function showPanel(name) {
 }
 
 store.subscribe(["metrics"], () => {
-  chats.noticeSample();
-  speeches.noticeSample();
-  listenings.noticeSample();
-  embeddings.noticeSample();
+  for (const kind of kinds) kind.noticeSample();
 });
 createBanner(store, byId("panel"));
 const { showHelp } = installKeys(app);
