@@ -62,29 +62,31 @@ def test_a_reload_frees_the_model(
 
 
 @pytest.fixture(scope="module")
-def kokoro_server() -> Iterator[LiveServer]:
+def voice_server() -> Iterator[LiveServer]:
+    """It listens, answers and speaks."""
+    pytest.importorskip("pywhispercpp")
     pytest.importorskip("onnxruntime")
-    with live_server(speech="kokoro-onnx") as running:
+    with live_server("llamacpp", "kokoro-onnx", "whisper", max_tokens=60) as running:
         yield running
 
 
 def test_a_real_voice_is_heard_and_stopped(
-    kokoro_server: LiveServer, new_tab: Callable[[str], Playground]
+    voice_server: LiveServer, new_tab: Callable[[str], Playground]
 ) -> None:
-    stage = new_tab(kokoro_server.url).open().speak(f"{STORY} " * 20)
+    stage = new_tab(voice_server.url).open().speak(f"{STORY} " * 20)
     stage.wait_heard()
 
     stage.stop.click()
 
     stage.wait_state("cancelled")
     expect(stage.receipt).to_contain_text(re.compile(r"stopped .* heard [\d.]+ m?s"))
-    kokoro_server.wait_idle(20)
+    voice_server.wait_idle(20)
 
 
 def test_a_real_voice_is_followed_word_by_word_and_saved(
-    kokoro_server: LiveServer, new_tab: Callable[[str], Playground], tmp_path: Path
+    voice_server: LiveServer, new_tab: Callable[[str], Playground], tmp_path: Path
 ) -> None:
-    playground = new_tab(kokoro_server.url).open()
+    playground = new_tab(voice_server.url).open()
     stage = playground.speak("The river saw the sea.")
     expect(stage.root).to_have_attribute("data-state", "completed", timeout=SECONDS * 1000)
 
@@ -104,13 +106,6 @@ DEVICE_RATE = 48_000
 
 
 @pytest.fixture(scope="module")
-def whisper_server() -> Iterator[LiveServer]:
-    pytest.importorskip("pywhispercpp")
-    with live_server(transcribe="whisper") as running:
-        yield running
-
-
-@pytest.fixture(scope="module")
 def speaker(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A browser whose microphone hears a president, over and over."""
     with wave.open(str(JFK), "rb") as file:
@@ -125,9 +120,9 @@ def speaker(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def test_a_president_is_written_down_while_he_speaks_and_stopped(
-    whisper_server: LiveServer, speaker: Browser
+    voice_server: LiveServer, speaker: Browser
 ) -> None:
-    playground = Playground(speaker.new_page(), whisper_server.url)
+    playground = Playground(speaker.new_page(), voice_server.url)
     set_device_rate(playground.page, DEVICE_RATE)
     playground.open().show_panel("Listen")
     listening = playground.record()
@@ -147,7 +142,7 @@ def test_a_president_is_written_down_while_he_speaks_and_stopped(
     listening.stop.click()
     listening.wait_state("cancelled")
     expect(listening.receipt).to_contain_text("stopped")
-    whisper_server.wait_idle(20)
+    voice_server.wait_idle(20)
     assert playground.errors == []
     playground.page.close()
 
@@ -155,14 +150,6 @@ def test_a_president_is_written_down_while_he_speaks_and_stopped(
 READING = JFK.with_name("multi.wav")
 SENTENCE_SECONDS = (8.3, 11.3)  # "he was not an ill disposed young man"
 QUIET_SECONDS = 12
-
-
-@pytest.fixture(scope="module")
-def talking_server() -> Iterator[LiveServer]:
-    pytest.importorskip("pywhispercpp")
-    pytest.importorskip("onnxruntime")
-    with live_server("llamacpp", "kokoro-onnx", "whisper", max_tokens=60) as running:
-        yield running
 
 
 @pytest.fixture(scope="module")
@@ -181,9 +168,9 @@ def talker(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_a_real_voice_is_answered_aloud_in_a_real_voice_and_all_of_it_stops(
-    talking_server: LiveServer, talker: Browser
+    voice_server: LiveServer, talker: Browser
 ) -> None:
-    playground = Playground(talker.new_page(), talking_server.url)
+    playground = Playground(talker.new_page(), voice_server.url)
     set_device_rate(playground.page, DEVICE_RATE)
     playground.open()
     talk = Talk(playground).start("You are talking with a person. Answer in two short sentences.")
@@ -197,7 +184,7 @@ def test_a_real_voice_is_answered_aloud_in_a_real_voice_and_all_of_it_stops(
 
     talk.wait_state("ended")
     expect(talk.receipt).to_contain_text("all streams stopped in")
-    talking_server.wait_idle(20)
+    voice_server.wait_idle(20)
     assert playground.errors == []
     playground.page.close()
 

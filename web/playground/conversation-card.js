@@ -6,7 +6,7 @@
 import { h, icon, setText } from "./dom.js";
 import { formatMs, formatTime, plural, streamHue } from "./format.js";
 import { LevelStrip } from "./level-strip.js";
-import { endingOf, isConversing, phaseOf } from "./new-conversation.js";
+import { endingOf, isConversing, phaseOf, turnCount } from "./new-conversation.js";
 import { StopLine, setTone } from "./stop-line.js";
 import { answeredAfterMs } from "./turn-stages.js";
 import { TurnsView } from "./turns-view.js";
@@ -56,7 +56,7 @@ export class ConversationCard {
     this.count = h("span", { "data-testid": "turn-count" });
     this.median = h("span", {
       class: "wide-only",
-      title: "From your silence to the first sound of the answer, the median of all turns",
+      title: "From your silence to the first sound of the answer, the median of the last turns",
       "data-testid": "median-answer",
     });
     this.echoes = h("span", { class: "echoes", hidden: true, "data-testid": "echoes" });
@@ -160,7 +160,8 @@ export class ConversationCard {
 
   /** @param {Run} run */
   #draw(run) {
-    const { levels, talk, echoes, echo, entries } = run;
+    const { levels, talk, echoes, echo } = run;
+    const turns = turnCount(run);
     this.turns.render(run, performance.now());
     const waiting = waitingWords(run);
     this.waiting.hidden = waiting === "";
@@ -168,7 +169,7 @@ export class ConversationCard {
     const whole = isConversing(run) ? null : levels.seconds;
     this.strip.draw({ levels, talk, seconds: levels.seconds, whole, marked: null });
     setText(this.length, formatTime(levels.seconds));
-    setText(this.count, entries.length > 0 ? plural(entries.length, "turn") : "");
+    setText(this.count, turns > 0 ? plural(turns, "turn") : "");
     const median = medianAnswerMs(run);
     setText(this.median, median === null ? "" : `answer after ${formatMs(median)}`);
     this.echoes.hidden = echoes === 0;

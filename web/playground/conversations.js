@@ -11,7 +11,7 @@ import { preparePlayback } from "../sdk/index.js";
 import { MAX_STOPS, troubleFrom } from "./ending.js";
 import { plural } from "./format.js";
 import { MICROPHONE, onceGone } from "./microphone.js";
-import { blankRun, isConversing } from "./new-conversation.js";
+import { blankRun, isConversing, turnCount } from "./new-conversation.js";
 import { stopTimesOf } from "./turn-stages.js";
 
 /** @import { Conversation, Echo, Interruption, Turn } from "../sdk/conversation.d.ts" */
@@ -19,6 +19,8 @@ import { stopTimesOf } from "./turn-stages.js";
 
 /** Sound alone is drawn ten times a second, however often it is measured. */
 const DRAWN_SECONDS = 0.1;
+/** Turns that are kept. What the model is told is the conversation's own. */
+const MAX_ENTRIES = 200;
 /** Speech goes on for about so long before it is known. */
 const DETECTION_SECONDS = 0.15;
 const GONE =
@@ -145,7 +147,7 @@ export class Conversations {
 
   /** @param {Run} run @param {Conversation} conversation */
   #follow(run, conversation) {
-    const first = run.entries.length;
+    const first = turnCount(run);
     conversation.on("state", ({ state, previous }) => this.#moved(run, state, previous));
     conversation.on("turn", (turn) => this.#turned(run, first, turn));
     conversation.on("level", (level) => this.#heardSound(run, level));
@@ -175,7 +177,8 @@ export class Conversations {
 
   /** @param {Run} run @param {number} first @param {Turn} turn */
   #turned(run, first, turn) {
-    const at = first + turn.index;
+    const at = first + turn.index - run.dropped;
+    if (at < 0) return; // forgotten
     let entry = run.entries[at];
     const told = entry?.told ?? false;
     if (!entry) {
@@ -189,18 +192,30 @@ export class Conversations {
       };
       this.#nextKey += 1;
       run.entries[at] = entry;
+      this.#forget(run);
     }
     entry.turn = turn;
     run.changed.add(entry);
     for (const early of turn.withdrawn.slice(entry.withdrawn)) this.#keepStops(early);
     entry.withdrawn = turn.withdrawn.length;
-    if (turn.interruption && !told) this.#interrupted(entry, turn.interruption);
+    if (turn.interruption && !told) this.#interrupted(run, entry, turn.interruption);
     this.#store.changed("turns");
   }
 
-  /** @param {import("./new-conversation.js").Entry} entry @param {Interruption} interruption */
-  #interrupted(entry, interruption) {
+  /** The oldest go. @param {Run} run */
+  #forget(run) {
+    if (run.entries.length <= MAX_ENTRIES) return;
+    run.entries.shift();
+    run.dropped += 1;
+  }
+
+  /**
+   * @param {Run} run @param {import("./new-conversation.js").Entry} entry
+   * @param {Interruption} interruption
+   */
+  #interrupted(run, entry, interruption) {
     entry.told = true;
+    run.interruptions += 1;
     this.#keepStops(interruption);
     const { heardMs } = interruption;
     const when =
@@ -235,7 +250,7 @@ export class Conversations {
   /** @param {Run} run */
   #ended(run) {
     this.#over(run, "ended");
-    this.#announce(`Conversation ended: ${plural(run.entries.length, "turn")}.`);
+    this.#announce(`Conversation ended: ${plural(turnCount(run), "turn")}.`);
   }
 
   /** @param {Run} run @param {unknown} error  a PlaitError, or what the browser threw */

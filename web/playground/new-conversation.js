@@ -24,7 +24,9 @@
  * @property {RunState} state
  * @property {import("../sdk/conversation.d.ts").Conversation | null} conversation
  * @property {MediaStream | null} media  while the microphone is open
- * @property {Entry[]} entries  of the conversations this one goes on from, too
+ * @property {Entry[]} entries  the newest, also of the conversations this one goes on from
+ * @property {number} dropped  how many older ones are forgotten
+ * @property {number} interruptions
  * @property {Set<Entry>} changed  since they were drawn
  * @property {readonly ChatMessage[]} history  what the model is told first
  * @property {import("./levels.js").Levels} levels
@@ -58,6 +60,8 @@ export function blankRun(options, before) {
     conversation: null,
     media: null,
     entries: before ? [...before.entries] : [],
+    dropped: before?.dropped ?? 0,
+    interruptions: before?.interruptions ?? 0,
     changed: new Set(),
     history: historyOf(options, before),
     levels: before?.levels ?? new Levels(),
@@ -88,11 +92,19 @@ export function phaseOf({ state, conversation, trouble }) {
   return trouble?.lost ? "lost" : "failed";
 }
 
+/** All there were. @param {Run} run */
+export function turnCount({ entries, dropped }) {
+  return dropped + entries.length;
+}
+
 /** @param {Run} run  one that is over @returns {Ending} */
-export function endingOf({ entries, state, trouble, note, stoppingAt, endedAt }) {
+export function endingOf(run) {
+  const { interruptions, state, trouble, note, stoppingAt, endedAt } = run;
   if (trouble) return { tone: "bad", mark: "alert", parts: [troubleText(trouble)] };
-  const cut = entries.filter(({ turn }) => turn.state === "interrupted").length;
-  const counts = [plural(entries.length, "turn"), ...(cut ? [plural(cut, "interruption")] : [])];
+  const counts = [
+    plural(turnCount(run), "turn"),
+    ...(interruptions > 0 ? [plural(interruptions, "interruption")] : []),
+  ];
   if (note) return { tone: "warn", mark: "alert", parts: [note, ...counts] };
   const took =
     stoppingAt === null || endedAt === null ? "" : ` in ${formatMs(endedAt - stoppingAt)}`;

@@ -5,6 +5,7 @@
 
 import { h, icon, setText } from "./dom.js";
 import { plural } from "./format.js";
+import { turnCount } from "./new-conversation.js";
 import { isOver } from "./turn-stages.js";
 import { TurnView } from "./turn-view.js";
 
@@ -48,8 +49,6 @@ export class TurnsView {
   /** One that goes on from the one shown keeps its rows. @param {Run} run */
   begin(run) {
     this.#entries = run.entries;
-    const [first] = run.entries;
-    if (first && this.#rows.has(first.key)) return;
     if (this.#rows.size > 0 && run.entries.some(({ key }) => this.#rows.has(key))) return;
     this.#rows.clear();
     this.#follow = true;
@@ -64,7 +63,7 @@ export class TurnsView {
       if (!run.changed.has(entry) && !isOver(entry.turn)) this.#draw(entry, now);
     }
     run.changed.clear();
-    this.#trim();
+    this.#trim(run);
     this.keepUp();
   }
 
@@ -84,13 +83,14 @@ export class TurnsView {
     row.draw(now);
   }
 
-  #trim() {
+  /** @param {Run} run */
+  #trim(run) {
     for (const [key, row] of this.#rows) {
       if (this.#rows.size <= MAX_ROWS) break;
       row.element.remove();
       this.#rows.delete(key);
     }
-    const gone = this.#entries.length - this.#rows.size;
+    const gone = turnCount(run) - this.#rows.size;
     this.earlier.hidden = gone <= 0;
     setText(this.earlier, gone <= 0 ? "" : `${plural(gone, "earlier turn")} not shown`);
   }

@@ -4,7 +4,7 @@ import assert from "node:assert/strict";
 import { test } from "node:test";
 import { lacking, spoken } from "../playground/conversation-absent.js";
 import { Conversations } from "../playground/conversations.js";
-import { endingOf, phaseOf } from "../playground/new-conversation.js";
+import { endingOf, phaseOf, turnCount } from "../playground/new-conversation.js";
 import { Store } from "../playground/store.js";
 
 const settle = () => new Promise((resolve) => setImmediate(resolve));
@@ -224,6 +224,20 @@ test("a microphone that goes ends it, and says so", async () => {
 
   assert.equal(endingOf(state.conversation).tone, "warn");
   assert.match(endingOf(state.conversation).parts[0], /^The microphone is gone/);
+});
+
+test("of a conversation without end the newest turns are kept, and all are counted", async () => {
+  const { state, begun, start } = page();
+  await start();
+
+  for (let index = 0; index < 300; index += 1) begun[0].turn(index);
+  begun[0].turn(20, { state: "completed" }); // forgotten
+  begun[0].turn(299, { state: "completed" });
+
+  const { entries } = state.conversation;
+  assert.equal(entries.length, 200);
+  assert.equal(turnCount(state.conversation), 300);
+  assert.deepEqual([entries[0].turn.index, entries.at(-1).turn.state], [100, "completed"]);
 });
 
 test("its own voice, heard and ignored, is counted", async () => {
