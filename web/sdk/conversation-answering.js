@@ -67,11 +67,11 @@ export class Answering {
    * @param {string} said
    */
   ask(turn, said) {
+    void this.interrupt("app"); // what a listener has begun to say meanwhile
     turn.state = "thinking";
     turn.times.transcribed = this.#now();
-    const unask = this.#history.ask(said);
+    this.#begin(turn, null, this.#history.ask(said));
     this.#on.messages();
-    this.#begin(turn, null, unask);
   }
 
   /**

@@ -1,38 +1,32 @@
 /**
  * A spoken conversation: what the user's side tells (conversation-hearing) goes to whoever decides whose turn it is
  * (turn-taking), and what is decided is done by the assistant's side (conversation-answering). All of its streams end
- * on one path, #close(), whatever ends it. Turns are kept up to MAX_TURNS. Does not know the wire.
+ * on one path, #close(), whatever ends it. Does not know the wire.
  */
 
 /** @import { Conversation as PublicConversation, ConversationEvents, ConversationOptions, ConversationState, Interruption } from "./conversation.d.ts" */
 /** @import { Plait } from "./types.d.ts" */
 /** @import { Runtime, Timer } from "./internal.d.ts" */
 /** @import { HearingReports } from "./conversation-hearing.js" */
+/** @import { Turn } from "./turn.js" */
 /** @import { Decision } from "./turn-taking.js" */
 
 import { captureContext, holdContext, releaseContext } from "./audio-context.js";
 import { liveTrack } from "./capture.js";
 import { Answering } from "./conversation-answering.js";
 import { Hearing } from "./conversation-hearing.js";
+import { checkedSilence, endedByServer } from "./conversation-options.js";
 import { Emitter } from "./emitter.js";
-import { abortError, InvalidRequestError, StreamError } from "./errors.js";
+import { abortError } from "./errors.js";
 import { checkedSignal } from "./options.js";
 import { platform } from "./runtime.js";
-import { Turn } from "./turn.js";
+import { Turns } from "./turn.js";
 import { TurnTaking } from "./turn-taking.js";
 
-export const MICROPHONE = Object.freeze({
-  echoCancellation: true,
-  noiseSuppression: true,
-  autoGainControl: true,
-  channelCount: 1,
-});
+export { MICROPHONE } from "./conversation-options.js";
 
-const DEFAULT_END_OF_TURN_MS = 600;
 /** A segment ends no later than this, so that it is final when the turn is over. */
 const LONGEST_SEGMENT_SILENCE_MS = 500;
-/** Older ones are forgotten; the messages are not. */
-const MAX_TURNS = 500;
 
 /**
  * @param {Plait} client
@@ -68,9 +62,7 @@ class Conversation {
   /** @type {ConversationState} */
   #state = "starting";
   #open = false;
-  /** @type {Turn[]} */
-  #turns = [];
-  #turnCount = 0;
+  #turns = new Turns();
   /** What the user says goes here. @type {Turn | null} */
   #heard = null;
   /** @type {Timer | null} */
@@ -117,7 +109,7 @@ class Conversation {
   }
 
   get turns() {
-    return [...this.#turns];
+    return this.#turns.all;
   }
 
   get messages() {
@@ -149,7 +141,7 @@ class Conversation {
     if (this.#closed) throw new TypeError("The conversation is over: begin another one.");
     void this.#answering.interrupt("app");
     this.#taking.says();
-    this.#answering.say(this.#begin(), text);
+    this.#answering.say(this.#turns.begin(this.#runtime.now()), text);
     if (this.#taking.phase === "hearing") void this.#answering.interrupt("talk");
     this.#showState();
   }
@@ -175,10 +167,8 @@ class Conversation {
         this.#perform(this.#taking.speechStopped(at, atMs, now()));
       },
       talk: () => this.#listen(),
-      part: (part) => {
-        const heard = this.#mayTalk ? part : { ...part, text: "" };
-        this.#perform(this.#taking.segment(heard, now()));
-      },
+      part: (part) =>
+        this.#perform(this.#taking.segment(this.#mayTalk ? part : { ...part, text: "" }, now())),
       blocked: (blocked) =>
         this.#emitter.emit("playback", { state: blocked ? "blocked" : "waiting" }),
       level: (level) => this.#emitter.emit("level", level),
@@ -202,7 +192,10 @@ class Conversation {
   /** @param {Decision[]} decisions */
   #perform(decisions) {
     if (this.#closed) return;
-    for (const decision of decisions) this.#do(decision);
+    for (const decision of decisions) {
+      this.#do(decision);
+      if (this.#closed) return; // by a listener
+    }
     this.#timer?.clear();
     const { wakeMs } = this.#taking;
     const inMs = (wakeMs ?? 0) - this.#runtime.now();
@@ -216,7 +209,7 @@ class Conversation {
   #do(decision) {
     if (decision.type === "interrupt") void this.#answering.interrupt("talk");
     else if (decision.type === "withdraw") this.#answering.withdraw();
-    else if (decision.type === "begin") this.#heard = this.#begin();
+    else if (decision.type === "begin") this.#heard = this.#turns.begin(this.#runtime.now());
     else if (this.#heard) this.#hear(this.#heard, decision);
   }
 
@@ -238,10 +231,7 @@ class Conversation {
     return {
       turn: (turn) => this.#emitter.emit("turn", turn),
       messages: () => this.#emitter.emit("messages", this.messages),
-      sounds: () => {
-        this.#taking.sounds();
-        this.#showState();
-      },
+      sounds: () => this.#perform(this.#taking.sounds()),
       over: () => this.#onAnswerOver(),
       playback: (state) => this.#emitter.emit("playback", { state }),
     };
@@ -254,22 +244,13 @@ class Conversation {
     this.#showState();
   }
 
-  #begin() {
-    const turn = new Turn(this.#turnCount, this.#runtime.now());
-    this.#turnCount += 1;
-    this.#turns.push(turn);
-    if (this.#turns.length > MAX_TURNS) this.#turns.shift();
-    return turn;
-  }
-
   #showState() {
     const phase = this.#taking.phase;
     const idle = this.#open ? "listening" : "starting";
     const state = this.#closed ? "ended" : phase === "idle" ? idle : phase;
     const previous = this.#state;
-    if (state === previous) return;
     this.#state = state;
-    this.#emitter.emit("state", { state, previous });
+    if (state !== previous) this.#emitter.emit("state", { state, previous });
   }
 
   // Endings.
@@ -286,11 +267,7 @@ class Conversation {
     if (failure) void this.#close(failure.reason, failure);
     else if (this.#track.readyState === "ended") this.#onTrackEnded();
     else {
-      const reason = new StreamError(
-        "transcription_ended",
-        "The server ended the transcription although the microphone goes on. Begin another conversation with these messages.",
-        { retryable: true },
-      );
+      const reason = endedByServer();
       void this.#close(reason, { reason });
     }
   }
@@ -320,12 +297,4 @@ class Conversation {
     if (failure) this.#reject(failure.reason);
     else this.#resolve();
   }
-}
-
-/** @param {number | undefined} endOfTurnMs */
-function checkedSilence(endOfTurnMs = DEFAULT_END_OF_TURN_MS) {
-  if (endOfTurnMs >= 200 && endOfTurnMs <= 3000) return endOfTurnMs;
-  throw new InvalidRequestError(`endOfTurnMs must be from 200 to 3000, not ${endOfTurnMs}`, {
-    param: "endOfTurnMs",
-  });
 }

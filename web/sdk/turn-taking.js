@@ -126,9 +126,10 @@ export class TurnTaking {
 
   // What becomes of the answer.
 
-  /** It sounds. */
+  /** It sounds. @returns {Decision[]} */
   sounds() {
     if (this.#phase === "thinking") this.#phase = "speaking";
+    return [];
   }
 
   /** The app says something of its own, unless the user talks. */

@@ -1,10 +1,13 @@
 /**
- * One turn of a conversation, as the app sees it and as it comes to be: it ends once. Live: whoever keeps it sees it
- * change. Does not know streams.
+ * The turns of a conversation, as the app sees them and as they come to be: each ends once. Live: whoever keeps one sees
+ * it change. Does not know streams.
  */
 
 /** @import { Interruption, Turn as PublicTurn, TurnTimes } from "./conversation.d.ts" */
 /** @import { PlaitError } from "./types.d.ts" */
+
+/** Older ones are forgotten; the messages are not. */
+const MAX_TURNS = 500;
 
 /** @implements {PublicTurn} */
 export class Turn {
@@ -56,5 +59,25 @@ export class Turn {
     this.state = state;
     this.times.ended = nowMs;
     this.error = /** @type {PlaitError | null} */ (error);
+  }
+}
+
+/** The newest of them. */
+export class Turns {
+  /** @type {Turn[]} */
+  #newest = [];
+  #count = 0;
+
+  get all() {
+    return [...this.#newest];
+  }
+
+  /** @param {number} nowMs */
+  begin(nowMs) {
+    const turn = new Turn(this.#count, nowMs);
+    this.#count += 1;
+    this.#newest.push(turn);
+    if (this.#newest.length > MAX_TURNS) this.#newest.shift();
+    return turn;
   }
 }

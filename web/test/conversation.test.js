@@ -303,6 +303,27 @@ test("A20: an abort ends all of it in its tick, and finished rejects with its re
   assert.equal(getEventListeners(controller.signal, "abort").length, 0);
 });
 
+test("a listener may end it, or have it say something, in the middle of a decision", async () => {
+  const ended = await Talk.open();
+  ended.conversation.on("turn", ({ said }) => said && void ended.conversation.end());
+  await ended.says("Tell me.");
+  assert.deepEqual([opened(ended, "chat"), ended.time.pending], [[], 1]);
+  const talk = await Talk.open();
+  const off = talk.conversation.on("turn", ({ said }) => {
+    if (said) off();
+    if (said) talk.conversation.say("Let me see.");
+  });
+  talk.start();
+  talk.stop();
+  talk.advance(1000);
+  await talk.segment("Tell me.");
+  const live = talk.conversation.turns.filter(({ times }) => times.ended === undefined);
+  assert.deepEqual(
+    live.map(({ said, state }) => [said, state]),
+    [["Tell me.", "thinking"]],
+  );
+});
+
 test("a signal that is aborted already sends nothing", async () => {
   const talk = await Talk.open();
   const sent = talk.peer.sent.length;
