@@ -11,15 +11,6 @@ import { TurnTimeline } from "./turn-timeline.js";
 /** @import { Turn } from "../sdk/conversation.d.ts" */
 /** @import { Entry } from "./new-conversation.js" */
 
-const EMPTY = {
-  hearing: "…",
-  thinking: "",
-  speaking: "",
-  completed: "",
-  interrupted: "",
-  failed: "",
-};
-
 export class TurnView {
   #drawn = "";
 
@@ -69,13 +60,14 @@ export class TurnView {
     const { turn } = this.entry;
     const { state, said, written, interruption, error } = turn;
     this.element.dataset.state = state;
-    const heard = said || EMPTY[state];
+    const nothing = isOver(turn) && written === "";
+    const heard = said || (nothing ? "(no words)" : state === "hearing" ? "…" : "");
     this.you.hidden = heard === "";
     setText(this.said, heard);
     const [spoken, struck] = splitHeard(written, interruption);
     setText(this.heard, spoken);
     setText(this.unheard, struck);
-    this.reply.hidden = written === "" && (state === "hearing" || isOver(turn));
+    this.reply.hidden = nothing || (written === "" && state === "hearing");
     const withdrawn = withdrawnText(turn);
     this.withdrawn.hidden = withdrawn === "";
     setText(this.withdrawn, withdrawn);
