@@ -2,25 +2,31 @@
 or those named: `… speak speak-dark`.
 
 Three answers run, the middle one is stopped; a voice is in the middle of a sentence, spoken or
-listened to. What a picture says is what that run measured. On a machine that is busy otherwise a
-stop may be confirmed late, or speech may have gaps: then it tries again, a few times.
+listened to, or an answer is talked into. What a picture says is what that run measured. On a
+machine that is busy otherwise a stop may be confirmed late, or speech may have gaps: then it tries
+again, a few times.
 """
 
 from __future__ import annotations
 
+import asyncio
 import re
 import sys
+import wave
 from collections.abc import Callable
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Literal
 
-from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, Playwright, ViewportSize, expect, sync_playwright
 
 import plait.bench
 from e2e.browser import launch
-from e2e.microphone import launch_with_microphone
+from e2e.microphone import launch_with_microphone, write_clip
 from e2e.palette import shrink
 from e2e.playground import Playground
+from e2e.talk import Talk
+from plait.client import connect
 from tests.live.server import LiveServer, live_server
 
 IMAGES = Path(__file__).parents[1] / "docs" / "images"
@@ -128,14 +134,50 @@ def take_monitor(playground: Playground, file: Path) -> bool:
     return True
 
 
+TALKING: list[tuple[str, Theme, ViewportSize]] = [
+    ("conversation", "light", WIDE),
+    ("conversation-dark", "dark", WIDE),
+    ("conversation-phone", "light", PHONE),
+]
+# What is asked, and after how many seconds the next one: the second is said into the answer.
+QUESTIONS = (("Why does a river run to the sea?", 9.0), ("Wait. Tell me about the moon.", 30.0))
+TOLD = "You are a friendly guide. Answer in five full sentences."
+
+
+def write_questions(server: LiveServer, folder: Path) -> Path:
+    """As a voice of the server asks them."""
+    rate, samples = 0, b""
+    for index, (text, pause_seconds) in enumerate(QUESTIONS):
+        asyncio.run(speak_into(server.ws_url, text, folder / f"{index}.wav"))
+        with wave.open(str(folder / f"{index}.wav"), "rb") as file:
+            rate = file.getframerate()
+            samples += file.readframes(file.getnframes()) + bytes(2 * int(pause_seconds * rate))
+    return write_clip(folder / "questions.wav", samples, rate)
+
+
+async def speak_into(url: str, text: str, file: Path) -> None:
+    async with connect(url) as plait_client:
+        await plait_client.synthesize(text, voice="bm_george").to_wav(file)
+
+
+def take_talking(playground: Playground, file: Path) -> bool:
+    """The first answer was talked into, the second one sounds."""
+    talk = Talk(playground).start(TOLD)
+    interrupted = playground.page.locator("[data-testid=turn][data-state=interrupted]")
+    expect(interrupted.first).to_be_attached(timeout=90_000)
+    expect(talk.turns.last).to_have_attribute("data-state", "speaking", timeout=60_000)
+    expect(talk.turns.last.get_by_test_id("answer-heard")).not_to_be_empty(timeout=30_000)
+    playground.page.screenshot(path=file)
+    return talk.turns.count() == len(QUESTIONS)
+
+
 def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
-    with sync_playwright() as playwright:
-        browser = launch(playwright)
-        reader = launch_with_microphone(playwright, READING)
-        take_all(browser, reader, sys.argv[1:])
-        reader.close()
-        browser.close()
+    with (
+        sync_playwright() as playwright,
+        live_server("llamacpp", "kokoro-onnx", "whisper", "onnx") as server,
+    ):
+        take_all(playwright, server, sys.argv[1:])
 
 
 def open_and_take(
@@ -155,19 +197,29 @@ def open_and_take(
     return good
 
 
-def take_all(browser: Browser, reader: Browser, names: list[str]) -> None:
-    albums = (
-        (take, browser, PICTURES),
-        (take_speaking, browser, SPEAKING),
-        (take_listening, reader, LISTENING),
-        (take_embedding, browser, EMBEDDING),
-        (take_monitor, browser, MONITOR),
-    )
-    with live_server("llamacpp", "kokoro-onnx", "whisper", "onnx") as server:
+def take_all(playwright: Playwright, server: LiveServer, names: list[str]) -> None:
+    with TemporaryDirectory() as folder:
+        questions = write_questions(server, Path(folder))
+        browsers = [
+            launch(playwright),
+            launch_with_microphone(playwright, READING),
+            launch_with_microphone(playwright, questions),
+        ]
+        silent, reader, asker = browsers
+        albums = (
+            (take, silent, PICTURES),
+            (take_speaking, silent, SPEAKING),
+            (take_listening, reader, LISTENING),
+            (take_embedding, silent, EMBEDDING),
+            (take_talking, asker, TALKING),
+            (take_monitor, silent, MONITOR),
+        )
         for takes, shown, pictures in albums:
             for picture in pictures:
                 if not names or picture[0] in names:
                     any(open_and_take(takes, shown, server, picture) for _ in range(TRIES))
+        for browser in browsers:
+            browser.close()
 
 
 if __name__ == "__main__":
