@@ -18,10 +18,11 @@ import { StreamCancelledError } from "./errors.js";
  * @property {() => void} audio its first
  * @property {(latencyMs: number) => void} sounds for the first time, on its way to the ear
  * @property {(state: PlaybackState) => void} playback
- * @property {(failure: { reason: unknown } | null) => void} over not when it was stopped
+ * @property {(failure: { reason: unknown } | null, proofs: Proofs) => void} over not when it was stopped
  */
+/** Of the streams that were stopped; null: it had ended. @typedef {{ chat: Promise<Cancel> | null, speech: Promise<Cancel> | null }} Proofs */
 /** @typedef {Pick<ConversationOptions, "chat" | "speech" | "playoutWorkletUrl">} AnswerOptions */
-/** @typedef {{ context: AudioContext, destination: AudioNode }} Loudspeaker */
+/** @typedef {{ context: AudioContext, destination: () => AudioNode }} Loudspeaker */
 
 export class Answer {
   #on;
@@ -56,7 +57,8 @@ export class Answer {
       const text = this.#chat ? this.#tapped(this.#chat) : this.written;
       this.#speech = client.tts.synthesize({ ...options.speech, text, marks: true });
       const workletUrl = options.playoutWorkletUrl;
-      this.#playback = this.#speech.play(context, { destination, workletUrl });
+      const into = { destination: destination(), workletUrl };
+      this.#playback = this.#speech.play(context, into);
     } catch (error) {
       void this.#chat?.cancel(error);
       throw error;
@@ -92,7 +94,7 @@ export class Answer {
    * Both streams are cancelled, and silence is asked for, before it returns. It may be over already.
    *
    * @param {unknown} reason
-   * @returns {{ chat: Promise<Cancel> | null, speech: Promise<Cancel> | null }} the proofs; null: it had ended
+   * @returns {Proofs}
    */
   stop(reason) {
     this.#stopped = true;
@@ -156,8 +158,8 @@ export class Answer {
     if (this.#over || this.#stopped) return;
     this.#over = true;
     // What one failed with stops the other.
-    if (failure) this.stop(failure.reason);
-    this.#on.over(failure);
+    const proofs = failure ? this.stop(failure.reason) : { chat: null, speech: null };
+    this.#on.over(failure, proofs);
   }
 }
 

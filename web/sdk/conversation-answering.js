@@ -5,7 +5,7 @@
 
 /** @import { ConversationOptions, Interruption } from "./conversation.d.ts" */
 /** @import { Cancel, Plait, PlaybackState } from "./types.d.ts" */
-/** @import { AnswerReports, Loudspeaker } from "./conversation-answer.js" */
+/** @import { AnswerReports, Loudspeaker, Proofs } from "./conversation-answer.js" */
 /** @import { Turn } from "./turn.js" */
 
 import { Answer } from "./conversation-answer.js";
@@ -19,6 +19,8 @@ import { History } from "./conversation-history.js";
  * @property {() => void} over by itself
  * @property {(state: PlaybackState) => void} playback
  */
+
+/** @typedef {Proofs & { heardMs: number, heard: string }} Stopped */
 
 export class Answering {
   #client;
@@ -68,9 +70,15 @@ export class Answering {
    */
   ask(turn, said) {
     void this.interrupt("app"); // what a listener has begun to say meanwhile
-    turn.state = "thinking";
+    if (turn.over) return; // a listener has ended the conversation
     turn.times.transcribed = this.#now();
-    this.#begin(turn, null, this.#history.ask(said));
+    const unask = this.#history.ask(said);
+    if (this.#live) {
+      this.#end(turn, "interrupted"); // a listener will not be interrupted
+      return;
+    }
+    turn.state = "thinking";
+    this.#begin(turn, null, unask);
     this.#on.messages();
   }
 
@@ -127,7 +135,7 @@ export class Answering {
     const { turn } = this.#live;
     const proofs = this.#stop();
     this.#history.answer(proofs.heard);
-    void this.#confirmed("app", proofs, turn.times);
+    this.#note(turn, proofs);
     this.#end(turn, "failed", reason);
   }
 
@@ -172,16 +180,21 @@ export class Answering {
         this.#on.sounds();
       },
       playback: (state) => this.#on.playback(state),
-      over: (failure) => this.#onOver(failure),
+      over: (failure, proofs) => this.#onOver(failure, proofs),
     };
   }
 
-  /** @param {{ reason: unknown } | null} failure */
-  #onOver(failure) {
+  /**
+   * @param {{ reason: unknown } | null} failure
+   * @param {Proofs} proofs
+   */
+  #onOver(failure, proofs) {
     if (!this.#live) return;
     const { answer, turn } = this.#live;
+    const { heardMs, heard } = answer;
     this.#live = null;
-    this.#history.answer(failure ? answer.heard : answer.written);
+    if (failure) this.#note(turn, { ...proofs, heardMs, heard });
+    this.#history.answer(failure ? heard : answer.written);
     this.#end(turn, failure ? "failed" : "completed", failure?.reason);
     this.#on.over();
   }
@@ -197,6 +210,7 @@ export class Answering {
     this.#on.messages();
   }
 
+  /** @returns {Stopped} */
   #stop() {
     const { answer } = /** @type {{ answer: Answer }} */ (this.#live);
     this.#live = null;
@@ -204,9 +218,14 @@ export class Answering {
     return { chat, speech, heardMs: answer.heardMs, heard: answer.heard };
   }
 
+  /** When the proofs come, of an answer that failed. @param {Turn} turn @param {Stopped} stopped */
+  #note(turn, stopped) {
+    void this.#confirmed("app", stopped, turn.times).then(() => this.#tell(turn));
+  }
+
   /**
    * @param {"talk" | "app"} by
-   * @param {{ chat: Promise<Cancel> | null, speech: Promise<Cancel> | null, heardMs: number, heard: string }} stopped
+   * @param {Stopped} stopped
    * @param {{ chatStopped?: number, speechReleased?: number }} times
    * @returns {Promise<Interruption>}
    */

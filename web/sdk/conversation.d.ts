@@ -95,7 +95,8 @@ export interface Interruption {
 
 /**
  * The user says something, and it is answered; or the app says something (say(): `said` is empty, `chatId` null). Live: the
- * same object is told with every event, and changes. It ends once.
+ * same object is told with every event, and changes, `times` with it; who compares what they keep, as React does, keeps a
+ * copy: `{ ...turn, times: { ...turn.times } }`. It ends once.
  * completed: heard to its end. Also, with `chatId` and `speechId` null: what was detected was no more than a noise.
  * interrupted: while it was answered, or the conversation ended in it. failed: see `error`; what was heard until then is
  * in the messages, and the conversation goes on listening unless it has ended with it.
@@ -165,8 +166,9 @@ export interface Conversation {
   /** As if the user had talked into it; null: nothing was being answered. Silence is asked for before it returns. */
   interrupt(): Promise<Interruption | null>;
   /**
-   * Says something of the app's own, as an answer to nothing: a greeting. Interrupts what is being answered; while the
-   * user talks it is interrupted at once itself. Throws TypeError once the conversation is over.
+   * Says something of the app's own, as an answer to nothing: a greeting. Interrupts what is being answered, unless a
+   * listener says something else on hearing of that; while the user talks it is interrupted at once itself. Throws
+   * TypeError once the conversation is over.
    */
   say(text: string): void;
   /** Stops all of its streams and resolves when the server has confirmed it. The tracks stay yours. */

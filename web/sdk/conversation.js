@@ -11,6 +11,7 @@
 /** @import { Turn } from "./turn.js" */
 /** @import { Decision } from "./turn-taking.js" */
 
+import { onAbort } from "./abort-watch.js";
 import { captureContext, holdContext, releaseContext } from "./audio-context.js";
 import { liveTrack } from "./capture.js";
 import { Answering } from "./conversation-answering.js";
@@ -53,6 +54,8 @@ class Conversation {
   #context;
   #track;
   #signal;
+  /** To the signal. */
+  #stopListening;
   #bargeIn;
   #taking;
   #hearing;
@@ -94,18 +97,19 @@ class Conversation {
     this.#track = liveTrack(options.microphone);
     this.#context = options.context ?? captureContext();
     this.#taking = new TurnTaking(endOfTurnMs);
+    const loudspeaker = { context: this.#context, destination: () => this.#hearing.destination };
+    // First: what it throws leaves no transcription open.
+    this.#answering = new Answering(client, options, loudspeaker, now, this.#answeringReports());
     const heard = { ...options, context: this.#context, track: this.#track, silenceMs };
     this.#hearing = new Hearing(client, heard, now, this.#hearingReports());
-    const loudspeaker = { context: this.#context, destination: this.#hearing.destination };
-    this.#answering = new Answering(client, options, loudspeaker, now, this.#answeringReports());
     holdContext(this.#context);
     this.#track.addEventListener("ended", this.#onTrackEnded);
-    this.#signal?.addEventListener("abort", this.#onAbort);
+    this.#stopListening = onAbort(this.#signal, this.#onAbort);
     if (this.#signal?.aborted) this.#onAbort();
   }
 
   get state() {
-    return this.#state;
+    return this.#closed ? "ended" : this.#state; // also while its end is told
   }
 
   get turns() {
@@ -140,6 +144,7 @@ class Conversation {
   say(text) {
     if (this.#closed) throw new TypeError("The conversation is over: begin another one.");
     void this.#answering.interrupt("app");
+    if (this.#closed || this.#answering.busy) return; // by a listener, who heard of it last
     this.#taking.says();
     this.#answering.say(this.#turns.begin(this.#runtime.now()), text);
     if (this.#taking.phase === "hearing") void this.#answering.interrupt("talk");
@@ -148,7 +153,7 @@ class Conversation {
 
   /** @returns {Promise<void>} */
   end() {
-    return this.#close(abortError("The conversation was ended."), null);
+    return this.#close(abortError("The conversation was ended."));
   }
 
   // The user's side.
@@ -237,54 +242,49 @@ class Conversation {
     };
   }
 
-  /** Who was not to interrupt it may talk now. */
+  /** Who was not to interrupt it may talk now; unless a listener has it say something more. */
   #onAnswerOver() {
+    if (this.#answering.busy) return;
     this.#taking.over();
     this.#listen();
     this.#showState();
   }
 
   #showState() {
-    const phase = this.#taking.phase;
-    const idle = this.#open ? "listening" : "starting";
-    const state = this.#closed ? "ended" : phase === "idle" ? idle : phase;
+    const { phase } = this.#taking;
+    const open = phase !== "idle" ? phase : this.#open ? "listening" : "starting";
     const previous = this.#state;
+    const state = this.#closed ? "ended" : open;
     this.#state = state;
     if (state !== previous) this.#emitter.emit("state", { state, previous });
   }
 
   // Endings.
 
-  #onTrackEnded = () => void this.#close(abortError("The microphone's track has ended."), null);
+  #onTrackEnded = () => void this.#close(abortError("The microphone's track has ended."));
 
-  #onAbort = () => {
-    const reason = this.#signal?.reason;
-    void this.#close(reason, { reason });
-  };
+  #onAbort = () => void this.#close(this.#signal?.reason, true);
 
   /** @param {{ reason: unknown } | null} failure of the transcription; null: all the audio was transcribed */
   #onDeaf(failure) {
-    if (failure) void this.#close(failure.reason, failure);
+    if (failure) void this.#close(failure.reason, true);
     else if (this.#track.readyState === "ended") this.#onTrackEnded();
-    else {
-      const reason = endedByServer();
-      void this.#close(reason, { reason });
-    }
+    else void this.#close(endedByServer(), true);
   }
 
   /**
    * All streams are stopped before it returns; it resolves when the server has confirmed it.
    *
    * @param {unknown} reason
-   * @param {{ reason: unknown } | null} failure what `finished` rejects with
+   * @param {boolean} [rejects] `finished` does, with it
    */
-  async #close(reason, failure) {
+  async #close(reason, rejects = false) {
     if (this.#closed) return this.finished.catch(() => {});
     this.#closed = true;
     this.#timer?.clear();
     this.#track.removeEventListener("ended", this.#onTrackEnded);
-    this.#signal?.removeEventListener("abort", this.#onAbort);
-    if (failure && reason !== this.#signal?.reason) this.#answering.fail(reason);
+    this.#stopListening();
+    if (rejects && reason !== this.#signal?.reason) this.#answering.fail(reason);
     else void this.#answering.interrupt("app");
     const deaf = this.#hearing.stop(reason);
     if (this.#heard && !this.#heard.over) {
@@ -294,7 +294,7 @@ class Conversation {
     this.#showState();
     releaseContext(this.#context, this.#runtime);
     await Promise.all([deaf, this.#answering.settled()]);
-    if (failure) this.#reject(failure.reason);
+    if (rejects) this.#reject(reason);
     else this.#resolve();
   }
 }

@@ -9,6 +9,7 @@
 /** @import { AudioChunk, PlaybackEvents, PlaybackState, Playback as PublicPlayback, Cancel } from "./types.d.ts" */
 /** @import { Heard, PlayoutReport, Runtime, Timer } from "./internal.d.ts" */
 
+import { onAbort } from "./abort-watch.js";
 import {
   holdContext,
   latencySeconds,
@@ -53,6 +54,8 @@ export class Playback {
   /** @type {AudioWorkletNode | null} */
   #node = null;
   #watch;
+  /** To the signal. */
+  #stopListening;
   /** @type {Timer | null} */
   #timer = null;
   /** @type {() => void} */
@@ -79,7 +82,7 @@ export class Playback {
     this.#startSeconds = (options.startBufferMs ?? DEFAULT_START_BUFFER_MS) / 1000;
     this.#destination = options.destination ?? this.#context.destination;
     this.#finished.catch(() => {}); // who does not look must not be told by "unhandledrejection"
-    stream.signal?.addEventListener("abort", this.#onAbort);
+    this.#stopListening = onAbort(stream.signal, () => this.#onAbort());
     holdContext(context);
     this.#watch = new ContextWatch(context, runtime, {
       blocked: (blocked) => this.#onBlocked(blocked),
@@ -230,7 +233,9 @@ export class Playback {
     this.#restartTimer(SIGN_OF_LIFE_MS, this.#onStillBlocked);
   };
 
-  #onAbort = () => this.silence({ reason: this.#stream.signal?.reason });
+  #onAbort() {
+    this.silence({ reason: this.#stream.signal?.reason });
+  }
 
   // Endings.
 
@@ -250,7 +255,7 @@ export class Playback {
     this.#over = true;
     this.#timer?.clear();
     this.#watch.stop();
-    this.#stream.signal?.removeEventListener("abort", this.#onAbort);
+    this.#stopListening();
     releaseContext(this.#context, this.#runtime);
     this.#setState(state);
     if (failure) this.#reject(failure.reason);

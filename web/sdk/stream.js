@@ -91,7 +91,7 @@ export class Stream {
       this.#leave({ reason: this.#signal.reason });
       return;
     }
-    if (this.#signal) this.#stopListening = onAbort(this.#signal, () => this.#onAbort());
+    this.#stopListening = onAbort(this.#signal, () => this.#onAbort());
     if (typeof params !== "function") transport.submit(this);
     else void this.#submitLater(async () => this.#prepare({ ...open, params: await params() }));
   }

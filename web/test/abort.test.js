@@ -1,6 +1,7 @@
 import assert from "node:assert/strict";
 import { getEventListeners } from "node:events";
 import { test } from "node:test";
+import { onAbort } from "../sdk/abort-watch.js";
 import { drain, fakeClient, MESSAGES, openClient, settled } from "./support/peer.js";
 
 const isAbort = (error) => error instanceof DOMException && error.name === "AbortError";
@@ -127,6 +128,20 @@ for (const [name, end] of Object.entries(ENDINGS)) {
     }
   });
 }
+
+test("who is taken back by another, in the abort itself, is not called any more", () => {
+  const controller = new AbortController();
+  const called = [];
+  const first = onAbort(controller.signal, () => {
+    called.push("first");
+    takeBack();
+  });
+  const takeBack = onAbort(controller.signal, () => called.push("second"));
+  controller.abort();
+  first();
+  assert.deepEqual(called, ["first"]);
+  assert.equal(getEventListeners(controller.signal, "abort").length, 0);
+});
 
 test("K03: a lost and a closed connection leave no listener either", async () => {
   const { client, socket, time } = await openClient();

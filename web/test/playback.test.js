@@ -152,6 +152,15 @@ test("an abort silences in the same tick and rejects with its reason", async () 
   assert.equal(getEventListeners(controller.signal, "abort").length, 0);
 });
 
+test("K03: speeches that are played wait for one signal with one listener, and leave none", async () => {
+  const { signal } = new AbortController();
+  const playbacks = [];
+  for (let i = 0; i < 12; i += 1) playbacks.push((await sounding({ signal })).playback);
+  assert.equal(getEventListeners(signal, "abort").length, 1);
+  for (const playback of playbacks) void playback.stop();
+  assert.equal(getEventListeners(signal, "abort").length, 0);
+});
+
 test("an abort after the server's last word still silences what is queued", async () => {
   const controller = new AbortController();
   const { peer, stream, node, playback } = await sounding({ signal: controller.signal });
