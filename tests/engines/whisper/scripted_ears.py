@@ -38,7 +38,7 @@ class ScriptedListening:
         self._finished = False
         self._decodes = 0
 
-    def hear(self, data: bytes | memoryview, now: float) -> list[Heard]:
+    def hear(self, data: bytes | memoryview, at: float) -> list[Heard]:
         *whole, self._text = (self._text + bytes(data)).split(b" ")
         words = [word.decode() for word in whole if word]
         self._words += [word for word in words if word != "voice"]
@@ -46,7 +46,7 @@ class ScriptedListening:
             raise InvalidAudio("This is no audio: send words.")
         return [Heard(b'{"event":"voice"}')] * words.count("voice")
 
-    def follow(self) -> list[Heard]:
+    def follow(self, now: float) -> list[Heard]:
         return []
 
     def finish(self) -> list[Heard]:

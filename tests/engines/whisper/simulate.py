@@ -80,7 +80,7 @@ def simulate(
             heard = hearing.take(window, decoded, now)
         elif sent < len(frames):
             now = arrival
-            heard = hearing.hear(frames[sent], now) + hearing.follow()
+            heard = hearing.hear(frames[sent], now) + hearing.follow(now)
             sent += 1
         else:
             assert not finished, "finished, and neither over nor decoding"

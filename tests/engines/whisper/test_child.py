@@ -248,6 +248,15 @@ def test_it_leaves_an_adapter_that_left(adapter: Adapter, tmp_path: Path) -> Non
     adapter.hear(Ask)  # closed by the fixture, which waits for its end
 
 
+def test_it_leaves_once_the_decode_that_runs_is_over(adapter: Adapter, tmp_path: Path) -> None:
+    gate = tmp_path / "gate"
+    adapter.decode(f"gate={gate} ")
+
+    adapter.sock.close()
+
+    gate.touch()  # the fixture waits for its end
+
+
 def test_a_measurement_says_what_a_decode_costs(adapter: Adapter) -> None:
     adapter.say(Measure(1.0))
 

@@ -235,7 +235,7 @@ def hear_all(hearing: Hearing, decoder: Decoder, pcm: bytes) -> str:
     """As fast as it goes, in frames of an odd size."""
     items = []
     for position in range(0, len(pcm), 12_345):
-        items += hearing.hear(pcm[position : position + 12_345], 0.0) + hearing.follow()
+        items += hearing.hear(pcm[position : position + 12_345], 0.0) + hearing.follow(0.0)
     items += hearing.finish()
     while (due := hearing.due()) is not None:
         items += hearing.take(due, decoder.decode(due), 0.0)

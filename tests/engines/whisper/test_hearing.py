@@ -263,6 +263,19 @@ def test_lag_counts_from_the_arrival_of_the_last_audio_that_is_covered() -> None
     assert final["lag_ms"] == pytest.approx(500, abs=110)
 
 
+def test_lag_counts_to_the_moment_when_it_is_told_also_after_a_long_decode() -> None:
+    ears = hearing()
+    feed(ears, speak(0.5, 1, 2, 3, 0.3), 1.0)
+    window = ears.due()
+    assert window is not None
+    ears.hear(speak(1.0), 2.0)
+
+    items = ears.take(window, ReadsLevels()(window), 4.0) + ears.follow(4.0)
+
+    final = finals([json.loads(one.data) for one in items])[-1]
+    assert final["lag_ms"] == 3000
+
+
 def test_what_was_shown_and_turns_out_to_be_nothing_ends_with_an_empty_final() -> None:
     def doubts(window: Window) -> Decoded:
         return Decoded([] if window.closing else [Word(" Hm.", 0.0, 0.3)])

@@ -88,7 +88,7 @@ def frames_of(pcm: bytes, seconds: float = FRAME_SECONDS) -> list[bytes]:
 
 def feed(ears: Hearing, data: bytes, now: float) -> list[Heard]:
     """Heard while nothing is decoded."""
-    return ears.hear(data, now) + ears.follow()
+    return ears.hear(data, now) + ears.follow(now)
 
 
 def listen(
@@ -117,13 +117,13 @@ def listen(
             for late in unheard:
                 heard += ears.hear(*late)
             unheard.clear()
-            heard += ears.follow()
+            heard += ears.follow(number * step)
         if window is None and (window := ears.due()) is not None:
             due_at = number + delay
     for late in unheard:
         heard += ears.hear(*late)
-    heard += ears.finish()
     end = len(frames) * step
+    heard += ears.follow(end) + ears.finish()
     for _ in range(MOST_DECODES):
         if ears.over:
             break

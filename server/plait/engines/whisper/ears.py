@@ -23,10 +23,10 @@ Aborted = Callable[[], bool]
 class Listening(Protocol):
     """One stream's ears; see `Hearing`."""
 
-    def hear(self, data: bytes | memoryview, now: float) -> list[Heard]:
+    def hear(self, data: bytes | memoryview, at: float) -> list[Heard]:
         """Also while a window of it is decoded."""
 
-    def follow(self) -> list[Heard]: ...
+    def follow(self, now: float) -> list[Heard]: ...
 
     def finish(self) -> list[Heard]: ...
 

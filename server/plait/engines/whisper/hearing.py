@@ -80,20 +80,20 @@ class Hearing:
 
     # -- input --------------------------------------------------------------------------------
 
-    def hear(self, data: bytes | memoryview, now: float) -> list[Heard]:
-        """More audio, received at `now` (monotonic seconds): the speech events in it, for which no
-        decode is waited. Raises InvalidAudio."""
+    def hear(self, data: bytes | memoryview, at: float) -> list[Heard]:
+        """More audio, received `at` that time (monotonic seconds): the speech events in it, for
+        which no decode is waited. Raises InvalidAudio."""
         assert not self._finished, "it hears after finish"
         judged = self._activity.hear(data)
-        self._heard.append((judged, now))
+        self._heard.append((judged, at))
         return self._told(judged)
 
-    def follow(self) -> list[Heard]:
+    def follow(self, now: float) -> list[Heard]:
         """Make of what was heard what there is to decode, and finals where speech has paused."""
         items: list[Heard] = []
         while self._heard:
-            judged, now = self._heard.popleft()
-            self._arrivals.note(judged.received, now)
+            judged, at = self._heard.popleft()
+            self._arrivals.note(judged.received, at)
             self._tape.append(judged.samples)
             items += self._judge(judged, now)
             self._forget()
@@ -102,12 +102,12 @@ class Hearing:
     def finish(self) -> list[Heard]:
         """No more audio: whatever was said becomes final, by `take` where it is not decoded yet."""
         assert not self._finished, "finished twice"
-        items = self.follow()
+        assert not self._heard, "what was heard is followed first"
         self._finished = True
         judged = self._activity.finish()
         self._tape.append(judged.samples)
         now = self._arrivals.at(self._tape.end)
-        return items + self._told(judged) + self._judge(judged, now) + self._settle(now)
+        return self._told(judged) + self._judge(judged, now) + self._settle(now)
 
     def _told(self, judged: Judged) -> list[Heard]:
         if not self._events:

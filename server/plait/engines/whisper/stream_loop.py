@@ -128,7 +128,7 @@ class StreamLoop:
             audio, at = self._unheard.take()
             heard = self._listening.hear(audio, at)
             if not self._decoding.running:
-                heard += self._listening.follow()
+                heard += self._listening.follow(self._clock())
             self._line.say(Took(len(audio)), *said(heard))
         else:
             heard = self._listening.finish()
@@ -160,8 +160,8 @@ class StreamLoop:
         """What was decoded, when it is, and what was heard meanwhile."""
         done = self._decoding.take()
         if done is not None:
-            heard = self._listening.take(*done, self._clock())
-            self._give_back(heard + self._listening.follow())
+            now = self._clock()
+            self._give_back(self._listening.take(*done, now) + self._listening.follow(now))
 
     def _give_back(self, heard: list[Heard]) -> None:
         self._granted = False
