@@ -235,11 +235,11 @@ def test_remove_deletes_and_a_second_remove_says_it_is_gone(
 
 def test_a_served_playground_answers_and_sigterm_ends_it_with_0() -> None:
     with serving("--chat-engine", "scripted", "--no-open") as (process, url):
-        with urllib.request.urlopen(f"{url}healthz", timeout=10) as answer:
+        with urllib.request.urlopen(f"{url}healthz", timeout=60) as answer:
             assert answer.status == 200
         process.send_signal(signal.SIGTERM)
 
-        assert process.wait(15) == exits.EXIT_OK
+        assert process.wait(60) == exits.EXIT_OK
         assert process.stdout is not None
         assert process.stdout.read().splitlines() == ["Ctrl-C stops it.", "Stopping.", "Stopped."]
 
@@ -249,9 +249,9 @@ def test_the_second_start_answers_soon() -> None:
 
     with (
         serving("--chat-engine", "scripted", "--no-open") as (_, url),
-        urllib.request.urlopen(f"{url}healthz", timeout=20),
+        urllib.request.urlopen(f"{url}healthz", timeout=60),
     ):
-        assert time.monotonic() - started < 20  # 5 s on an idle machine; this one is shared
+        assert time.monotonic() - started < 60  # 5 s on an idle machine; this one is shared
 
 
 def test_a_reader_that_leaves_early_is_no_error() -> None:
@@ -259,7 +259,7 @@ def test_a_reader_that_leaves_early_is_no_error() -> None:
     assert process.stdout is not None
     process.stdout.close()
 
-    assert process.wait(20) == exits.EXIT_OK
+    assert process.wait(60) == exits.EXIT_OK
     assert process.stderr is not None
     assert process.stderr.read() == ""
     process.stderr.close()
@@ -275,7 +275,7 @@ def test_a_pull_stopped_by_sigterm_leaves_nothing(home: Path) -> None:
 
             process.terminate()
 
-            assert process.wait(20) == exits.EXIT_INTERRUPTED
+            assert process.wait(60) == exits.EXIT_INTERRUPTED
         request.close()
     assert [path.name for path in (home / "models").iterdir()] == [".locks"]
 

@@ -34,7 +34,7 @@ from plait.machine_cores import core_ids
 from tests.engines.bound import CAN_BIND, cpus_of
 from tests.engines.recording import prepare, scripted_spec
 
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 SOURCE = str(Path(plait.__file__).parent.parent)
 # A gateway that spawns a worker and waits for its own end.
 GATEWAY = """

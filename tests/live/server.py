@@ -140,7 +140,7 @@ class LiveServer:
             tick.wait(0.01)
         return time.monotonic() - begin
 
-    def wait_idle(self, seconds: float = 5.0) -> float:
+    def wait_idle(self, seconds: float = 10.0) -> float:
         """Until no stream, slot or KV byte is held, by the gateway's and the engine's books."""
         return self.wait_until(self._idle, seconds, "everything given back")
 

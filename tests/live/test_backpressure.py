@@ -49,7 +49,7 @@ async def test_a_peer_that_never_acks_is_paused_then_slow_while_others_run_at_fu
             await asyncio.to_thread(
                 server.wait_until,
                 lambda: server.metric("plait_slots_used", model="scripted") == 0,
-                10,
+                30,
                 "all eight paused and their slots yielded",
             )
             before = rss_bytes(server)

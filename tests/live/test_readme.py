@@ -19,7 +19,7 @@ JAVASCRIPT = [code for language, code in BLOCKS if language == "js"]
 
 
 def run(command: list[str], cwd: Path) -> str:
-    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=30, check=False)
+    done = subprocess.run(command, cwd=cwd, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

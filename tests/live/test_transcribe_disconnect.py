@@ -93,5 +93,5 @@ async def test_a_half_open_microphone_is_freed_by_ping_time_out(
         await client.send_audio(1, LONG[:64_000])
         await client.hear_until("started", 1)
         client.ws.transport.pause_reading()  # nobody answers pings, the kernel takes bytes
-        took = await asyncio.to_thread(listening_server.wait_idle, 30.0)
-    assert took <= 25
+        took = await asyncio.to_thread(listening_server.wait_idle, 60.0)
+    assert took <= 40

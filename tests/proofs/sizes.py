@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 
 FULL = os.environ.get("PLAIT_TEST_PROOF") == "full"
-TEST_SECONDS = 1800 if FULL else 180
+TEST_SECONDS = 1800 if FULL else 400
 
 SLOTS = 4
 CONTEXT_TOKENS = 2048

@@ -136,12 +136,12 @@ def test_a_stop_over_two_tokens_leaves_no_part_behind() -> None:
 def test_long_stops_cost_neither_latency_nor_time() -> None:
     stops = [letter + "a" * 4000 + "!" for letter in "abcdefghijklmnop"]
     matcher = StopMatcher(stops)
-    begin = time.monotonic()
+    begin = time.process_time()
 
     shown = sum(len(matcher.add("a" * 4)[0]) for _ in range(2500))
 
     assert shown == 10_000 - 4001
-    assert time.monotonic() - begin < 5
+    assert time.process_time() - begin < 5
 
 
 # --- the answer ----------------------------------------------------------------------------------

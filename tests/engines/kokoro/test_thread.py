@@ -14,7 +14,7 @@ from plait.engines.kokoro.engine import STALLED_SECONDS
 from tests.engines.kokoro.rig import NoThread, SpeechRig, ToySynthesizer, make_rig
 
 TEXT = "well, this is a sentence. and here comes another one! "
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 
 
 @pytest.fixture

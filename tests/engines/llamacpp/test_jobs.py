@@ -20,7 +20,7 @@ from plait.errors import InvalidRequest
 from tests.engines.chat.tiny import content_of, tiny_tokenizer, write_tokenizer
 from tests.engines.llamacpp.rig import Flags
 
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 CONTEXT_TOKENS = 256
 Script = Iterable[dict[str, Any]]
 

@@ -26,7 +26,7 @@ from tests.engines.chat.tiny import chat, write_tokenizer
 from tests.engines.llamacpp.rig import Flags
 from tests.models.tiny import CONTEXT, write_gguf
 
-WAIT_SECONDS = 20
+WAIT_SECONDS = 60
 
 
 # --- requests ------------------------------------------------------------------------------------

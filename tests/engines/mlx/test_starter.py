@@ -13,7 +13,7 @@ from plait.engines.base import Finished
 from plait.models import ModelStore
 from tests.engines.mlx.tiny import Rig, make_rig
 
-pytestmark = [pytest.mark.model, pytest.mark.timeout(240)]
+pytestmark = [pytest.mark.model, pytest.mark.timeout(600)]
 
 
 @pytest.fixture(scope="module")

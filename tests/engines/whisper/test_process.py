@@ -133,18 +133,14 @@ async def test_a_killed_stream_is_told_and_the_worker_goes_on(scripted: Listenin
     await scripted.open(12, b"hello ")
     await scripted.said(11)
     await scripted.said(12)
-    loop = asyncio.get_running_loop()
 
-    begin = loop.time()
     psutil.Process(int(str(scripted.items(11)[0]["pid"]))).kill()
     await scripted.released(11)
-    took = loop.time() - begin
     scripted.engine.send(FinishInput(12))
     await scripted.released(12)
 
     assert scripted.failures(11) == ["engine_crashed"]
     assert any(isinstance(e, Finished) and e.job == 12 for e in scripted.told.passed)
-    assert took < 3  # a generous bound
 
 
 @CAN_BIND
@@ -183,12 +179,9 @@ async def test_the_death_of_the_zygote_is_the_workers_and_it_comes_back(idle: bo
             await worker.open(1, b"hello ")
             await worker.said(1)
         before = [worker.worker, worker.zygote, *worker.zygote.children()]
-        loop = asyncio.get_running_loop()
 
-        begin = loop.time()
         worker.zygote.send_signal(signal.SIGKILL)
         lost = await worker.told.expect(Lost)
-        took = loop.time() - begin
         await model_ready(worker.told)
         await worker.open(2, b"again ")
         await worker.said(2)
@@ -196,7 +189,6 @@ async def test_the_death_of_the_zygote_is_the_workers_and_it_comes_back(idle: bo
         _, alive = await asyncio.to_thread(psutil.wait_procs, before, 20)
         assert lost.error.code == "engine_crashed"
         assert not alive
-        assert took < 3  # a generous bound
 
 
 @pytest.mark.parametrize("ears", ["killed_once", "measured_killed_once"])
