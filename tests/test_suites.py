@@ -79,6 +79,10 @@ def test_suites_at_the_same_time_are_both_counted_and_one_failure_fails_the_run(
     assert run(checkout, PASSES, failing, suites="python+waits") == (1, "1 passed, 1 failed")
 
 
+def test_a_suite_that_cannot_be_started_is_a_failure_and_the_others_run(checkout: Path) -> None:
+    assert run(checkout, PASSES, suites="web,python") == (1, "1 passed, 1 failed")
+
+
 def test_a_lane_of_suites_runs_beside_another_and_no_test_is_run_twice(checkout: Path) -> None:
     for folder in ("engines", "new"):
         (checkout / "tests" / folder).mkdir()
