@@ -11,6 +11,8 @@ from typing import Literal
 
 from playwright.sync_api import Page, ViewportSize
 
+from e2e.conftest import WIDE
+
 SOURCE = Path(__file__).parents[1] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 RUN = """
 async ([within, rules]) => {
@@ -21,7 +23,6 @@ async ([within, rules]) => {
   ));
 }
 """
-WIDE: ViewportSize = {"width": 1440, "height": 900}
 NARROW: ViewportSize = {"width": 360, "height": 740}
 Theme = Literal["light", "dark"]
 # The first look of each width is at everything; what a theme changes is colour.

@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, expect
 
-from e2e.axe import WIDE, Axe
+from e2e.axe import Axe
+from e2e.conftest import WIDE
 from e2e.microphone import write_clip
 from e2e.playground import Playground
 from plait.engines.scripted.hearing import recite

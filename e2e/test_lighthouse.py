@@ -27,7 +27,13 @@ FLOORS = {"accessibility": 1.0, "best-practices": 1.0, "performance": 0.2}
 
 
 def judge(url: str) -> dict[str, Any]:
-    """Its report on this page."""
+    """Its report on this page; asked once more where a busy machine drew nothing to be timed."""
+    report = run_lighthouse(url)
+    measured = report["categories"]["performance"]["score"] is not None
+    return report if measured else run_lighthouse(url)
+
+
+def run_lighthouse(url: str) -> dict[str, Any]:
     REPORT.parent.mkdir(parents=True, exist_ok=True)
     done = subprocess.run(
         ["node", LIGHTHOUSE, url, f"--config-path={CONFIG}", "--quiet", "--output=json",
@@ -40,7 +46,7 @@ def judge(url: str) -> dict[str, Any]:
     return report
 
 
-@pytest.mark.timeout(SECONDS + 30)
+@pytest.mark.timeout(2 * SECONDS + 30)
 def test_lighthouse_has_nothing_against_the_page(
     server: LiveServer, record_property: Callable[[str, object], None]
 ) -> None:
