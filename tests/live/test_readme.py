@@ -33,7 +33,7 @@ def test_the_python_programs_of_the_readme_print_an_answer(server: LiveServer, c
 def test_the_javascript_program_of_the_readme_prints_an_answer(server: LiveServer) -> None:
     node = shutil.which("node")
     assert node, "node 20 or newer is needed for the tests"
-    (code,) = [code for code in JAVASCRIPT if "import" in code]  # the other one needs a page
+    (code,) = [code for code in JAVASCRIPT if "connect(" in code]  # the others need a page
     url = f'"ws://127.0.0.1:{server.port}/v1/ws"'
     # Only the port is another one, and Node 20 has no WebSocket of its own.
     program = "import { WebSocket } from 'ws';\n" + code.replace(
