@@ -20,7 +20,7 @@ from e2e.talk import Talk
 from tests.live.server import LiveServer, live_server
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(400)]
-SECONDS = 60
+SECONDS = 90
 STORY = "Tell me a long story about a river that wanted to see the sea."
 
 
