@@ -39,6 +39,10 @@ def rings(decoding: Decoding, seconds: float = WAIT_SECONDS) -> bool:
     return bool(select.select([decoding.bell], [], [], seconds)[0])
 
 
+def decode_threads() -> int:
+    return sum(thread.name.startswith("decode") for thread in threading.enumerate())
+
+
 @pytest.fixture
 def decoder() -> Decoder:
     return Decoder()
@@ -53,11 +57,8 @@ def decoding(decoder: Decoder) -> Iterator[Decoding]:
 
 
 def test_without_a_decode_there_is_neither_thread_nor_bell(decoding: Decoding) -> None:
-    threads = threading.active_count()
-
     assert (decoding.bell, decoding.running, decoding.take()) == (None, False, None)
-    decoding.close()
-    assert threading.active_count() == threads
+    assert decode_threads() == 0
 
 
 def test_the_bell_rings_once_for_each_decode_that_is_over(
@@ -92,11 +93,10 @@ def test_what_a_decode_raises_is_raised_by_taking_and_another_may_begin(
 
 
 def test_closing_waits_for_the_decode_that_runs(decoding: Decoding, decoder: Decoder) -> None:
-    threads = threading.active_count()
     decoding.begin(window_of(1.0))
-    assert threading.active_count() == threads + 1
+    assert decode_threads() == 1
 
     decoder.may_go_on.release()
     decoding.close()
 
-    assert threading.active_count() == threads
+    assert decode_threads() == 0
