@@ -132,10 +132,7 @@ class EmbedLife {
       },
     });
     if (this.opening) return;
-    const source = new TextBatches(
-      iteratorOver(all ?? texts, "texts", TEXTS_EXPECTED),
-      runtime.after,
-    );
+    const source = new TextBatches(iteratorOver(all ?? texts, "texts", TEXTS_EXPECTED), runtime);
     this.upload = this.#createUpload(transport, source, runtime);
   }
 

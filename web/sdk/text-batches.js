@@ -1,6 +1,7 @@
 /**
  * Texts read together from their source: as many as it has at hand, so that a hundred thousand of them need not go up
- * one by one, and one that comes alone is not kept waiting for others.
+ * one by one, and one that comes alone is not kept waiting for others. However many are at hand, the event loop has its
+ * turn now and then: an abort must not wait until the server's credit is used up.
  * Does not know credit or the wire; what is no text passes here and is refused where it is measured.
  */
 
@@ -11,31 +12,40 @@
 const BATCH_UNITS = 32_768;
 /** Empty texts are not read without end either. */
 const UNITS_PER_TEXT = 16;
+/** Of reading, without a turn of the event loop. */
+const BUSY_MS = 10;
 
 /** @implements {AsyncIterator<unknown[], undefined>} */
 export class TextBatches {
   #source;
-  #after;
+  #runtime;
+  #busyMs = 0;
   /** Asked for and not taken yet. @type {Promise<IteratorResult<unknown, unknown>> | null} */
   #pending = null;
   #over = false;
 
   /**
    * @param {Source} source
-   * @param {Runtime["after"]} after
+   * @param {Pick<Runtime, "now" | "after">} runtime
    */
-  constructor(source, after) {
+  constructor(source, runtime) {
     this.#source = source;
-    this.#after = after;
+    this.#runtime = runtime;
   }
 
   /** @returns {Promise<IteratorResult<unknown[], undefined>>} */
   async next() {
     /** @type {unknown[]} */
     const batch = [];
-    const patience = new Patience(this.#after);
+    if (this.#busyMs >= BUSY_MS) {
+      await new Patience(this.#runtime.after).end();
+      this.#busyMs = 0;
+    }
+    const patience = new Patience(this.#runtime.after);
+    const beganMs = this.#runtime.now();
+    let units = 0;
     try {
-      for (let units = 0; units < BATCH_UNITS && !this.#over; ) {
+      while (units < BATCH_UNITS && !this.#over) {
         const result = await this.#read(batch.length > 0 ? patience.end() : null);
         if (result === null) break;
         this.#over = result.done === true;
@@ -46,6 +56,8 @@ export class TextBatches {
     } finally {
       patience.clear();
     }
+    // Else it has waited for texts.
+    if (units >= BATCH_UNITS) this.#busyMs += this.#runtime.now() - beganMs;
     return batch.length > 0 ? { value: batch, done: false } : { value: undefined, done: true };
   }
 

@@ -3,6 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { InvalidRequestError } from "../sdk/index.js";
+import { TextBatches } from "../sdk/text-batches.js";
 import { drain, openClient, settled, WELCOME } from "./support/peer.js";
 
 const OVERHEAD = 16;
@@ -101,6 +102,26 @@ test("a source is not read ahead of what the server takes", async () => {
   for (let i = 0; i < 50; i++) await settled();
   assert.deepEqual([before === read, before < 2_000], [true, true]);
   stream.cancel();
+});
+
+test("however many texts are at hand, the event loop has its turn, and an abort with it", async () => {
+  function* endless() {
+    for (;;) yield "text";
+  }
+  let nowMs = 0;
+  const turns = [];
+  const after = (_, callback) => {
+    turns.push(callback);
+    return { clear() {} };
+  };
+  const batches = new TextBatches(endless(), { now: () => (nowMs += 6), after });
+  await batches.next();
+  await batches.next();
+  const third = batches.next();
+  await settled();
+  await batches.return();
+  turns.at(-1)();
+  assert.deepEqual(await third, { value: undefined, done: true });
 });
 
 test("texts that are there together go up together, and one that comes alone is not kept waiting", async () => {
