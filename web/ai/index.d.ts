@@ -5,13 +5,13 @@
  *   const { messages, sendMessage, stop } = useChat({ transport: new PlaitChatTransport({ client }) });
  */
 
-import type { ChatParams, Plait, StreamOptions, Usage } from "../sdk/types.d.ts";
+import type { ChatParams, Llm, StreamOptions, Usage } from "../sdk/types.d.ts";
 import type { Chunk, Message } from "./internal.d.ts";
 
 export type PlaitChatOptions = Partial<Omit<ChatParams, "messages">> &
   Omit<StreamOptions, "signal"> & {
-    /** Default: a connection to the server the page came from. */
-    client?: Plait;
+    /** As connect() makes it, of `plait/chat` too. Default: a connection to the server the page came from. */
+    client?: { readonly llm: Llm };
     /** What the model is told before the conversation. */
     system?: string;
   };

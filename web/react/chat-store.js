@@ -4,7 +4,8 @@
  * written stops that one first, keeping what it had. Does not know React.
  */
 
-/** @import { Cancel, ChatDelta, ChatMessage, ChatParams, Plait, Stream, StreamOptions, ToolCall } from "../sdk/types.d.ts" */
+/** @import { ChatClient } from "../sdk/chat-types.d.ts" */
+/** @import { Cancel, ChatDelta, ChatMessage, ChatParams, Stream, StreamOptions, ToolCall } from "../sdk/types.d.ts" */
 /** @import { Lease } from "./lease.js" */
 /** @import { Schedule } from "./store.js" */
 /** @import { StreamedChat, StreamedChatOptions } from "./index.d.ts" */
@@ -34,7 +35,7 @@ export class ChatStore {
   #undo = null;
 
   /**
-   * @param {Lease} lease
+   * @param {Lease<ChatClient>} lease
    * @param {StreamedChatOptions} [options]
    * @param {Schedule} [schedule]
    */
@@ -60,7 +61,7 @@ export class ChatStore {
   /**
    * For the requests to come.
    *
-   * @param {Lease} lease
+   * @param {Lease<ChatClient>} lease
    * @param {StreamedChatOptions} options
    */
   configure(lease, options) {
@@ -71,7 +72,7 @@ export class ChatStore {
   /**
    * Somebody looks; returns how they go. With them goes the answer being written.
    *
-   * @param {Lease} lease
+   * @param {Lease<ChatClient>} lease
    * @returns {() => void}
    */
   enter(lease) {
@@ -214,7 +215,7 @@ class Answer {
   }
 
   /**
-   * @param {Plait} client
+   * @param {ChatClient} client
    * @param {ChatParams & StreamOptions} request
    * @param {() => void} moved
    */

@@ -14,8 +14,8 @@ import { SpeechStore } from "./speech-store.js";
 import { TranscriptionStore } from "./transcription-store.js";
 
 /**
- * @template T, O
- * @typedef {Live<T> & { configure(lease: Lease, options: O): void, enter(lease: Lease): () => void }} LivingStore
+ * @template T, O, C
+ * @typedef {Live<T> & { configure(lease: Lease<C>, options: O): void, enter(lease: Lease<C>): () => void }} LivingStore
  */
 
 /**
@@ -58,9 +58,9 @@ export function useLive(live) {
 }
 
 /**
- * @template T, O
- * @param {LivingStore<T, O>} store
- * @param {Lease} lease
+ * @template T, O, C
+ * @param {LivingStore<T, O, C>} store
+ * @param {Lease<C>} lease
  * @param {O} options
  * @returns {T}
  */

@@ -5,6 +5,7 @@
  */
 
 import type { ReactElement, ReactNode } from "react";
+import type { ChatClient } from "../sdk/chat-types.d.ts";
 import type {
   Cancel,
   ChatDelta,
@@ -50,9 +51,9 @@ export interface Live<T> {
 /** Renders this component, and no other, once per frame while it changes. */
 export function useLive<T>(live: Live<T>): T;
 
-export interface ClientOption {
-  /** The connection to use, which stays yours. Default: the provider's. */
-  client?: Plait;
+export interface ClientOption<C = Plait> {
+  /** The connection to use, which stays yours; for chat alone one of `plait/chat` does. Default: the provider's. */
+  client?: C;
 }
 
 export type StreamStatus = "idle" | "queued" | "streaming" | "completed" | "cancelled" | "error";
@@ -60,7 +61,7 @@ export type StreamStatus = "idle" | "queued" | "streaming" | "completed" | "canc
 /** `messages`: what the conversation begins with. The other parameters count for the next request. */
 export type StreamedChatOptions = Partial<ChatParams> &
   StreamOptions &
-  ClientOption & {
+  ClientOption<ChatClient> & {
     /**
      * Gets each answer as a stream of its own, when it is asked for: `speech.speak(answer)` says it while it is written.
      * Read it, or cancel() it, which stops no other reader; the slowest sets the pace. cancel() of the hook stops all.
@@ -145,6 +146,8 @@ export interface Speech {
   readonly heardMs: Live<number>;
   /** After stop(): the text up to what was heard, where the server could tell. */
   readonly heard: string | undefined;
+  /** Once the server has said all of it, or has stopped: that may be before the last of it is heard. */
+  readonly usage: Usage | undefined;
   readonly error: Error | undefined;
   /** Speaks a text, or a chat stream while it is written. What is being spoken is stopped first. */
   speak(text: SpeechParams["text"], options?: Partial<SpeechOptions>): void;

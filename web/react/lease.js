@@ -7,14 +7,16 @@
 /** @import { Plait } from "../sdk/types.d.ts" */
 
 /**
+ * @template [C=Plait]
  * @typedef {object} Lease
- * @property {() => Plait} client the connection to use now; ask anew for each request
+ * @property {() => C} client the connection to use now; ask anew for each request
  * @property {() => () => void} hold returns how to let go
  */
 
 /**
- * @param {Plait} client
- * @returns {Lease}
+ * @template C
+ * @param {C} client
+ * @returns {Lease<C>}
  */
 export function leaseOf(client) {
   return { client: () => client, hold: () => () => {} };

@@ -30,8 +30,9 @@ export function PlaitProvider({ children, client, ...target }) {
 }
 
 /**
- * @param {Plait | undefined} client
- * @returns {Lease}
+ * @template {object} C
+ * @param {C | undefined} client
+ * @returns {Lease<C | Plait>}
  */
 export function useLease(client) {
   const shared = useContext(LeaseContext);

@@ -12,7 +12,7 @@ import { nextFrame, Store } from "./store.js";
 import { endedBy } from "./watching.js";
 
 /** @satisfies {Partial<Speech>} */
-const NOTHING = { heard: undefined, error: undefined };
+const NOTHING = { heard: undefined, usage: undefined, error: undefined };
 /** @type {Set<PlaybackState>} */
 const GOES_ON = new Set(["waiting", "playing", "blocked"]);
 
@@ -110,6 +110,9 @@ export class SpeechStore {
   #play(speaking, text, options) {
     const { client: _, context, workletUrl, startBufferMs, destination, ...params } = options;
     speaking.stream = this.#lease.client().tts.synthesize({ ...params, text });
+    void speaking.stream.done.then(({ usage }) => {
+      if (speaking === this.#newest) this.#store.set({ usage: usage ?? undefined });
+    });
     const playback = speaking.stream.play(context, { workletUrl, startBufferMs, destination });
     speaking.playback = playback;
     playback.on("state", ({ state }) => {

@@ -19,7 +19,7 @@ export function endedBy(reason, signal) {
 /**
  * Calls back when a frame of this stream comes, which is when it may have moved in the queue or begun, until it has.
  *
- * @param {Plait} client
+ * @param {Pick<Plait, "on">} client
  * @param {Pick<Stream<unknown>, "id" | "state">} stream
  * @param {() => void} moved
  * @returns {() => void} stops watching

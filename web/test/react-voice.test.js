@@ -191,6 +191,18 @@ test("stop is silent and on the wire in the same tick, and brings what was heard
   assert.equal(await store.get().stop(), null);
 });
 
+test("what it took is known when the server has said all of it, and gone with the next", async () => {
+  const { store, socket } = await speaking();
+  assert.equal(store.get().usage, undefined);
+
+  socket.done(1);
+  await settled();
+  assert.deepEqual([store.get().usage.promptTokens, store.get().isSpeaking], [3, true]);
+
+  store.get().speak("Else.");
+  assert.equal(store.get().usage, undefined);
+});
+
 test("speaking anew stops the one before", async () => {
   const { store, socket, seen } = await speaking();
 

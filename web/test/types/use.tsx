@@ -4,6 +4,7 @@ import { useChat } from "@ai-sdk/react";
 import type { ChatTransport, UIMessage } from "ai";
 import type { Plait } from "plait";
 import { PlaitChatTransport, type PlaitMetadata } from "plait/ai";
+import { connect } from "plait/chat";
 import { PlaitProvider, useLive, useSpeech, useStreamedChat, useTranscription } from "plait/react";
 
 type Told = UIMessage<PlaitMetadata>;
@@ -20,6 +21,16 @@ export function Chat({ client }: { client: Plait }) {
       {words}
     </button>
   );
+}
+
+/** Chat needs no more than a client of chat, from either hook. */
+const small = connect();
+
+export function SmallChat() {
+  useChat<Told>({ transport: new PlaitChatTransport({ client: small }) });
+  // @ts-expect-error it cannot speak
+  useSpeech({ client: small });
+  return useStreamedChat({ client: small }).text;
 }
 
 export function Voice({ microphone }: { microphone: MediaStream }) {
