@@ -24,6 +24,16 @@ const PORTS = 9_000;
 const HELD =
   /^plait_(?:streams_active|streams_queued|slots_used|engine_slots_used|kv_bytes|kv_reserved_bytes)\b/;
 
+/** It must not outlive its test, however that dies: then its stdin ends. */
+const LEASHED = `
+import os, runpy, signal, threading
+def watch():
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGKILL)
+threading.Thread(target=watch, daemon=True).start()
+runpy.run_module("plait", run_name="__main__", alter_sys=True)
+`;
+
 /** Of everything a server prints. @param {{ port?: number, config?: string }} [options] */
 export async function serve({ port = 0, config = "" } = {}) {
   const home = await mkdtemp(join(tmpdir(), "plait-live-"));
@@ -31,7 +41,7 @@ export async function serve({ port = 0, config = "" } = {}) {
   const engines = METHODS.flatMap((method) => [`--${method}-engine`, "scripted"]);
   const child = spawn(
     process.env.PLAIT_TEST_PYTHON ?? "python3",
-    ["-m", "plait", "serve", "--no-open", "--port", String(port), ...engines],
+    ["-c", LEASHED, "serve", "--no-open", "--port", String(port), ...engines],
     {
       cwd: home,
       env: {
@@ -40,7 +50,7 @@ export async function serve({ port = 0, config = "" } = {}) {
         PLAIT_HOME: home,
         PYTHONPATH: fileURLToPath(new URL("../../../server", import.meta.url)),
       },
-      stdio: ["ignore", "pipe", "pipe"],
+      stdio: "pipe",
     },
   );
   const server = new LiveServer(child, home);
@@ -87,8 +97,6 @@ class LiveServer {
     void this.exited.then(() => {
       this.#ended = true;
     });
-    // Whatever becomes of the test, its server must not outlive it.
-    process.once("exit", () => child.kill("SIGKILL"));
   }
 
   get output() {
