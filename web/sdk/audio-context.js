@@ -88,7 +88,7 @@ export function releaseContext(context, runtime) {
  * Each context loads a module once.
  *
  * @param {BaseAudioContext} context
- * @param {string | URL | (() => URL)} module PLAYOUT_MODULE or CAPTURE_MODULE, or where the page has it
+ * @param {string | URL | (() => URL)} module PLAYOUT_MODULE, CAPTURE_MODULE or ECHO_MODULE, or where the page has it
  * @returns {Promise<void>} rejects with what to do about it
  */
 export function loadModule(context, module) {
@@ -117,8 +117,9 @@ async function addModule(context, module) {
     await context.audioWorklet.addModule(url);
   } catch (cause) {
     throw new TypeError(
-      `The audio module did not load from ${url}: serve the SDK's playout-worklet.js and capture-worklet.js from ` +
-        "this page's origin and give their address: play(context, { workletUrl }), transcribe.live({ workletUrl }).",
+      `The audio module did not load from ${url}: serve the SDK's playout-worklet.js, capture-worklet.js and, for a ` +
+        "conversation, echo-worklet.js from this page's origin and give their address: play(context, { workletUrl }), " +
+        "transcribe.live({ workletUrl }), converse(client, { playoutWorkletUrl, captureWorkletUrl, echoWorkletUrl }).",
       { cause },
     );
   }
