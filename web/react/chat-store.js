@@ -11,6 +11,7 @@
 /** @import { StreamedChat, StreamedChatOptions } from "./index.d.ts" */
 
 import { teeStream } from "../sdk/tee.js";
+import { Presence } from "./presence.js";
 import { Store } from "./store.js";
 import { endedBy, watchQueue } from "./watching.js";
 
@@ -27,6 +28,7 @@ export class ChatStore {
   #options;
   /** @type {Store<StreamedChat>} */
   #store;
+  #presence = new Presence();
   /** The answer being written. @type {Answer | null} */
   #answer = null;
   /** Of the newest question, to ask it again. @type {readonly ChatMessage[] | null} */
@@ -83,8 +85,10 @@ export class ChatStore {
     }
     this.#undo = null;
     const letGo = lease.hold();
+    const leave = this.#presence.enter();
     return () => {
       this.#leave();
+      leave();
       letGo();
     };
   }
@@ -136,6 +140,7 @@ export class ChatStore {
 
   /** @param {readonly ChatMessage[]} messages */
   #ask(messages) {
+    if (this.#presence.gone) return;
     const answer = new Answer(messages, this.#store.get());
     this.#asked = messages;
     this.#answer = answer;

@@ -1,6 +1,7 @@
 /**
  * `plait/react`: chat, listening and speaking as hooks, React 18 and newer. A hook that leaves the page stops what it
- * had running, on the server, and the last one closes the connection that they share. Values that change many times a
+ * had running, on the server, and the last one closes the connection that they share; what a handler asks of it after
+ * that is not done. Values that change many times a
  * second reach components once per animation frame; `status` changes at once.
  */
 

@@ -8,6 +8,7 @@
 /** @import { Schedule } from "./store.js" */
 /** @import { Speech, SpeechOptions } from "./index.d.ts" */
 
+import { Presence } from "./presence.js";
 import { nextFrame, Store } from "./store.js";
 import { endedBy } from "./watching.js";
 
@@ -26,6 +27,7 @@ export class SpeechStore {
   #store;
   /** @type {Store<{ ms: number }>} */
   #heard;
+  #presence = new Presence();
   /** @type {Speaking | null} */
   #speaking = null;
   /** The one that was asked for last, over or not. @type {Speaking | null} */
@@ -77,8 +79,10 @@ export class SpeechStore {
    */
   enter(lease) {
     const letGo = lease.hold();
+    const leave = this.#presence.enter();
     return () => {
       void this.#stop();
+      leave();
       letGo();
     };
   }
@@ -88,6 +92,7 @@ export class SpeechStore {
    * @param {Partial<SpeechOptions>} [more]
    */
   #speak(text, more) {
+    if (this.#presence.gone) return;
     void this.#stop();
     const speaking = { stream: null, playback: null };
     this.#speaking = speaking;

@@ -9,6 +9,7 @@
 /** @import { Transcription, TranscriptionOptions } from "./index.d.ts" */
 
 import { joined } from "../sdk/transcript.js";
+import { Presence } from "./presence.js";
 import { Store } from "./store.js";
 import { endedBy, watchQueue } from "./watching.js";
 
@@ -34,6 +35,7 @@ export class TranscriptionStore {
   #store;
   /** @type {Store<Level>} */
   #level;
+  #presence = new Presence();
   /** @type {Hearing | null} */
   #hearing = null;
 
@@ -81,8 +83,10 @@ export class TranscriptionStore {
    */
   enter(lease) {
     const letGo = lease.hold();
+    const leave = this.#presence.enter();
     return () => {
       void this.#cancel();
+      leave();
       letGo();
     };
   }
@@ -92,6 +96,7 @@ export class TranscriptionStore {
    * @param {Partial<LiveParams & StreamOptions>} [more]
    */
   #start(source, more) {
+    if (this.#presence.gone) return;
     void this.#cancel();
     const hearing = new Hearing();
     this.#hearing = hearing;

@@ -251,6 +251,20 @@ test("a question asked on entering stands there once when StrictMode enters twic
   assert.deepEqual(contents(store), ["hi", "a"]);
 });
 
+test("what a handler asks for after its component has left is not asked, until it comes back", async () => {
+  const { client, socket, store, leave } = await openChat();
+  leave();
+  store.enter(leaseOf(client))(); // StrictMode, and gone again
+  await settled();
+
+  store.get().send("hi");
+  await settled();
+  assert.deepEqual([socket.sent, contents(store)], [[], []]);
+  store.enter(leaseOf(client));
+  store.get().send("hi");
+  assert.equal(socket.sent.length, 1);
+});
+
 test("who comes back later finds what was there", async () => {
   const { store, leave, client } = await openChat();
   store.get().send("hi");

@@ -1,10 +1,7 @@
-/** Whose connection hooks use and when it is closed; and that they render where there is no page. */
+/** Whose connection hooks use, and when it is closed. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { PlaitProvider, useSpeech, useStreamedChat, useTranscription } from "plait/react";
-import { createElement } from "react";
-import { renderToString } from "react-dom/server";
 import { leaseOf, SharedLease } from "../react/lease.js";
 import { fakeClient, settled } from "./support/peer.js";
 
@@ -67,17 +64,4 @@ test("one that was given stays open", async () => {
 
   assert.equal(given.client(), client);
   assert.equal(client.state, "idle");
-});
-
-function Page() {
-  const chat = useStreamedChat({ messages: [{ role: "system", content: "short" }] });
-  const heard = useTranscription();
-  const speech = useSpeech();
-  return createElement("p", null, chat.messages[0].content, chat.status, heard.text, speech.state);
-}
-
-test("hooks render on a server, where nothing connects", () => {
-  const page = createElement(PlaitProvider, { url: "wss://plait.example" }, createElement(Page));
-
-  assert.match(renderToString(page), /short.*idle.*idle/);
 });

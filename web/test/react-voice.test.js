@@ -231,6 +231,21 @@ test("leaving stops both: the speech, and the chat that it speaks", async () => 
   assert.equal(socket().types(2).at(-1), "cancel");
 });
 
+test("what a handler asks for after its component has left is not done", async () => {
+  const stages = await Promise.all([
+    open(SpeechStore, { context: new FakeContext() }),
+    open(TranscriptionStore, { sampleRate: 16_000 }),
+  ]);
+  for (const { leave } of stages) leave();
+  await settled();
+
+  stages[0].store.get().speak("Hello.");
+  stages[1].store.get().start(endless());
+  await settled();
+
+  for (const { socket } of stages) assert.deepEqual(socket.sent, []);
+});
+
 test("speech that breaks has failed, with the reason", async () => {
   const { store, socket } = await open(SpeechStore, { context: new FakeContext() });
   store.get().speak("Hello.");
