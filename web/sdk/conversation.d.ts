@@ -160,7 +160,8 @@ export interface Conversation {
   readonly transcriptionId: number;
   /**
    * Resolves with end() or when the microphone's track ends; rejects with what broke it, such as a StreamError
-   * `connection_lost`, or with the signal's reason. By then all of its streams are over; `messages` stay.
+   * `connection_lost`, or `transcription_ended` where the server stopped listening, or with the signal's reason. By then
+   * all of its streams are over; `messages` stay.
    */
   readonly finished: Promise<void>;
   /** As if the user had talked into it; null: nothing was being answered. Silence is asked for before it returns. */
