@@ -144,7 +144,7 @@ class Conversation {
   say(text) {
     if (this.#closed) throw new TypeError("The conversation is over: begin another one.");
     void this.#answering.interrupt("app");
-    if (this.#closed || this.#answering.busy) return; // by a listener, who heard of it last
+    if (this.#closed || this.#answering.busy) return; // a listener has ended it, or says something else
     this.#taking.says();
     this.#answering.say(this.#turns.begin(this.#runtime.now()), text);
     if (this.#taking.phase === "hearing") void this.#answering.interrupt("talk");

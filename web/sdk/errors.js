@@ -9,8 +9,8 @@
  *   └─ StreamCancelledError       the server stopped the stream (deadline, slow reader, shutdown), not you
  *
  * Your own abort is not in this tree: it is the platform's AbortError, or the reason you gave.
- * Three codes are the client's own: connection_failed, connection_lost, connection_closed, and
- * protocol_error for a server that breaks the protocol. Does not know streams or sockets.
+ * The client's own codes: connection_failed, connection_lost, connection_closed, protocol_error for a server that breaks
+ * the protocol, input_overflow, and of a conversation transcription_ended. Does not know streams or sockets.
  */
 
 /** @import { WireError } from "./internal.d.ts" */

@@ -686,7 +686,10 @@ export class ResourceNotAvailableError extends PlaitError {
   static isInstance(value: unknown): value is ResourceNotAvailableError;
 }
 
-/** Codes of the client's own: connection_lost, connection_failed, connection_closed, protocol_error, input_overflow. */
+/**
+ * Codes of the client's own: connection_lost, connection_failed, connection_closed, protocol_error, input_overflow; of
+ * `plait/conversation` also transcription_ended.
+ */
 export class StreamError extends PlaitError {
   constructor(code: string, message: string, details?: ErrorDetails);
   static isInstance(value: unknown): value is StreamError;
