@@ -150,7 +150,9 @@ export class Answer {
   /** @param {End} end */
   #onChatEnd(end) {
     if (end.state === "errored") this.#end({ reason: end.error });
-    if (end.state === "cancelled") this.#end({ reason: new StreamCancelledError(end.by) });
+    // By us: speech has failed and left it, which is told once what had arrived was heard.
+    if (end.state !== "cancelled" || end.by === "client") return;
+    this.#end({ reason: new StreamCancelledError(end.by) });
   }
 
   /** @param {{ reason: unknown } | null} failure */
@@ -166,10 +168,11 @@ export class Answer {
 /**
  * @param {Stream<unknown>} stream
  * @param {unknown} reason
- * @returns {Promise<Cancel> | null} null: it had ended
+ * @returns {Promise<Cancel> | null} null: it had ended by itself
  */
 function stopped(stream, reason) {
-  const live = stream.state === "pending" || stream.state === "streaming";
+  // Where speech has failed, it has left the chat already: that is to be confirmed as well.
+  const over = stream.state === "completed" || stream.state === "errored";
   const proof = stream.cancel(reason);
-  return live ? proof : null;
+  return over ? null : proof;
 }

@@ -12,6 +12,8 @@ export const MICROPHONE = Object.freeze({
 });
 
 const DEFAULT_END_OF_TURN_MS = 600;
+/** A segment ends no later than this, so that it is final when the turn is over. */
+const LONGEST_SEGMENT_SILENCE_MS = 500;
 
 /** @param {number | undefined} endOfTurnMs */
 export function checkedSilence(endOfTurnMs = DEFAULT_END_OF_TURN_MS) {
@@ -19,6 +21,11 @@ export function checkedSilence(endOfTurnMs = DEFAULT_END_OF_TURN_MS) {
   throw new InvalidRequestError(`endOfTurnMs must be from 200 to 3000, not ${endOfTurnMs}`, {
     param: "endOfTurnMs",
   });
+}
+
+/** @param {number} endOfTurnMs */
+export function segmentSilence(endOfTurnMs) {
+  return Math.min(endOfTurnMs, LONGEST_SEGMENT_SILENCE_MS);
 }
 
 /** The microphone goes on, and nobody listens. */

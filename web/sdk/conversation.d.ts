@@ -169,7 +169,7 @@ export interface Conversation {
   /**
    * Says something of the app's own, as an answer to nothing: a greeting. Interrupts what is being answered, unless a
    * listener says something else on hearing of that; while the user talks it is interrupted at once itself. Throws
-   * TypeError once the conversation is over.
+   * TypeError once the conversation is over, and for what is no string.
    */
   say(text: string): void;
   /** Stops all of its streams and resolves when the server has confirmed it. The tracks stay yours. */

@@ -16,7 +16,7 @@ import { captureContext, holdContext, releaseContext } from "./audio-context.js"
 import { liveTrack } from "./capture.js";
 import { Answering } from "./conversation-answering.js";
 import { Hearing } from "./conversation-hearing.js";
-import { checkedSilence, endedByServer } from "./conversation-options.js";
+import { checkedSilence, endedByServer, segmentSilence } from "./conversation-options.js";
 import { Emitter } from "./emitter.js";
 import { abortError } from "./errors.js";
 import { checkedSignal } from "./options.js";
@@ -25,9 +25,6 @@ import { Turns } from "./turn.js";
 import { TurnTaking } from "./turn-taking.js";
 
 export { MICROPHONE } from "./conversation-options.js";
-
-/** A segment ends no later than this, so that it is final when the turn is over. */
-const LONGEST_SEGMENT_SILENCE_MS = 500;
 
 /**
  * @param {Plait} client
@@ -89,7 +86,7 @@ class Conversation {
   constructor(runtime, client, options) {
     this.finished.catch(() => {}); // who does not look must not be told by "unhandledrejection"
     const endOfTurnMs = checkedSilence(options.endOfTurnMs);
-    const silenceMs = Math.min(endOfTurnMs, LONGEST_SEGMENT_SILENCE_MS);
+    const silenceMs = segmentSilence(endOfTurnMs);
     const now = () => this.#runtime.now();
     this.#runtime = runtime;
     this.#bargeIn = options.bargeIn ?? true;
@@ -143,6 +140,7 @@ class Conversation {
   /** @param {string} text */
   say(text) {
     if (this.#closed) throw new TypeError("The conversation is over: begin another one.");
+    if (typeof text !== "string") throw new TypeError(`say() takes a string, not ${text}`);
     void this.#answering.interrupt("app");
     if (this.#closed || this.#answering.busy) return; // a listener has ended it, or says something else
     this.#taking.says();

@@ -1,4 +1,4 @@
-/** What an app does while it is told of something: it may end the conversation in any event, or have it say something. */
+/** What an app does while it is told of something, or does wrong: nothing runs on that nobody hears. */
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
@@ -101,6 +101,41 @@ test("end() waits for the proof of an answer that had failed, and its turn has t
   peer.cancelled(turn.speechId);
   await end;
   assert.deepEqual([turn.state, turn.times.speechReleased], ["failed", talk.time.nowMs]);
+});
+
+test("the chat that failed speech has left is confirmed like any other", async () => {
+  const talk = await Talk.open();
+  await talk.says("Tell me.");
+  await talk.writes("One, ");
+  const { turn, peer } = talk;
+  peer.say({ type: "error", id: turn.speechId, error: { code: "internal", message: "m" } });
+  await settled();
+  assert.deepEqual([turn.state, talk.sent("cancel")], ["failed", [turn.chatId]]);
+  talk.advance(9);
+  peer.cancelled(turn.chatId);
+  await settled();
+  assert.equal(turn.times.chatStopped, talk.time.nowMs);
+});
+
+test("speech that breaks while it sounds fails with its own error, once what had come was heard", async () => {
+  const talk = await speaking();
+  const { turn, peer } = talk;
+  peer.say({ type: "error", id: turn.speechId, error: { code: "internal", message: "m" } });
+  await settled();
+  peer.cancelled(turn.chatId);
+  await settled();
+  assert.equal(turn.state, "speaking");
+  talk.sounds(2, { moving: false, finished: true });
+  talk.advance(50);
+  await settled();
+  assert.deepEqual([turn.state, turn.error.code], ["failed", "internal"]);
+  assert.match(talk.conversation.messages.at(-1).content, /^One two .* eight\. $/);
+});
+
+test("say() of what is no text is refused, and asks nothing", async () => {
+  const talk = await Talk.open();
+  assert.throws(() => talk.conversation.say(undefined), TypeError);
+  assert.deepEqual([running(talk), talk.conversation.turns], [[talk.ears], []]);
 });
 
 test("messages that cannot be copied leave no transcription open", async () => {
