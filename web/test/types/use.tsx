@@ -34,9 +34,9 @@ export function SmallChat() {
 }
 
 export function Voice({ microphone }: { microphone: MediaStream }) {
-  const chat = useStreamedChat({ model: "any", maxTokens: 10, deadlineMs: 1000 });
-  const heard = useTranscription({ language: "en" });
   const speech = useSpeech({ voice: "af_heart" });
+  const chat = useStreamedChat({ model: "any", maxTokens: 10, onAnswer: speech.speak });
+  const heard = useTranscription({ language: "en" });
   const { rms } = useLive(heard.level);
   const played: number = useLive(speech.heardMs);
   return (
