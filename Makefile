@@ -107,10 +107,10 @@ check-web: web
 setup-test: setup-dev torch web browser model
 
 test: setup-test ## every test: Python, JavaScript, end to end; sets up all it needs
-	@$(BIN)/python .ci/suites.py python,installs,web+engines+waits proofs e2e
+	@$(BIN)/python .ci/suites.py python,installs,web+engines+waits proofs e2e+sound
 
 e2e: setup-dev web browser model ## the browser tests alone
-	@$(BIN)/python .ci/suites.py e2e
+	@$(BIN)/python .ci/suites.py e2e+sound
 
 bench: setup-dev model ## cancel latency and throughput of each engine on this machine
 	for engine in $(ENGINES); do for what in cancel chat; do \

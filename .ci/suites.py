@@ -134,6 +134,11 @@ ENGINES = ("tests/engines",)
 PROOFS = ("tests/proofs",)  # judged by the clock: nothing beside them
 OTHERS = ("tests", *(f"--ignore={folder}" for folder in ENGINES + PROOFS))
 USUAL = ("-m", "not waits and not installs")
+# Half of the browser's tests wait for sound to be played or said: they run beside the others.
+SOUND = [f"e2e/test_{name}.py" for name in (
+    "autoplay", "conversation", "listening", "listening_page", "model", "speaking", "speaking_page",
+)]  # fmt: skip
+SILENT = ("e2e", *(f"--ignore={file}" for file in SOUND))
 SUITES: dict[str, Callable[[bool], Counts]] = {
     "python": lambda aside: run_pytest(*OTHERS, *USUAL, name="python", aside=aside),
     "engines": lambda aside: run_pytest(
@@ -144,7 +149,8 @@ SUITES: dict[str, Callable[[bool], Counts]] = {
     "waits": lambda aside: run_pytest("tests", "-m", "waits", name="waits", aside=aside),
     "installs": lambda aside: run_pytest("tests", "-m", "installs", name="installs", aside=aside),
     "web": lambda aside: run_node(aside=aside),
-    "e2e": lambda aside: run_pytest("e2e", name="e2e", aside=aside),
+    "e2e": lambda aside: run_pytest(*SILENT, name="e2e", aside=aside),
+    "sound": lambda aside: run_pytest(*SOUND, name="sound", aside=aside),
 }
 
 
