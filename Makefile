@@ -116,8 +116,9 @@ bench: setup-dev model ## cancel latency and throughput of each engine on this m
 	for engine in $(ENGINES); do for what in cancel chat; do \
 	  $(BIN)/plait bench $$what --engine $$engine $(ARGS) || exit 1; done; done
 
-proof: setup-dev model ## the proofs in full size (long); writes docs/proofs/<date>.md
-	PLAIT_TEST_PROOF=full $(BIN)/python -m pytest tests/proofs tests/live
+proof: setup-test ## the proofs in full size (long); writes docs/proofs/<date>.md
+	PLAIT_TEST_PROOF=full $(BIN)/python -m pytest tests/proofs tests/live tests/engines
+	PLAIT_TEST_PROOF=full $(BIN)/python -m pytest e2e/test_leaving.py e2e/test_lighthouse.py
 
 clean: ## remove what these commands made (models stay; see `plait models remove`)
 	rm -rf $(VENV) build dist web/node_modules .mypy_cache .pytest_cache .ruff_cache \

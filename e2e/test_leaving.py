@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Callable, Iterator
 
@@ -12,8 +13,9 @@ from e2e.cable import Cable
 from e2e.playground import Playground
 from tests.live.server import LiveServer, live_server
 
-# The page asks for three answers and leaves itself as soon as it is there, nine times, after the
-# one time it is told to.
+RELOADS = 20 if os.environ.get("PLAIT_TEST_PROOF") == "full" else 8
+# The page asks for three answers and leaves itself as soon as it is there, again and again, once it
+# is told to.
 STORM = """
 const left = Number(sessionStorage.getItem("storm") ?? 0);
 addEventListener("DOMContentLoaded", () => {
@@ -26,9 +28,9 @@ addEventListener("DOMContentLoaded", () => {
 """
 STORM_MS = 90_000  # on a machine that does much else
 BEGIN_STORM = """
-() => {
+(reloads) => {
   document.documentElement.dataset.storm = "begins";
-  sessionStorage.setItem("storm", 10);
+  sessionStorage.setItem("storm", reloads);
   setTimeout(() => location.reload());
 }
 """
@@ -38,19 +40,19 @@ SPEECH = "word_ms=200 step_ms=150 " + "And so on, and so forth. " * 60
 
 
 @pytest.mark.timeout(240)
-def test_twenty_fast_reloads_of_three_running_panels_leave_nothing_active(
+def test_fast_reloads_of_three_running_panels_leave_nothing_active(
     flooded: Playground, full_server: LiveServer
 ) -> None:
     flooded.page.add_init_script(STORM)
-    for _ in range(2):
-        start_three_panels(flooded)
-        flooded.page.evaluate(BEGIN_STORM)
-        over = expect(flooded.page.locator("html"))
-        over.to_have_attribute("data-storm", "1", timeout=STORM_MS)
-        flooded.wait_connected()
-        full_server.wait_idle()
-        expect(flooded.cards).to_have_count(0)
+    start_three_panels(flooded)
 
+    flooded.page.evaluate(BEGIN_STORM, RELOADS)
+
+    over = expect(flooded.page.locator("html"))
+    over.to_have_attribute("data-storm", "1", timeout=STORM_MS)
+    flooded.wait_connected()
+    full_server.wait_idle()
+    expect(flooded.cards).to_have_count(0)
     (card,) = flooded.ask("tokens=3")
     card.wait_state("completed").wait_words("w0 w1 w2")
 

@@ -26,7 +26,10 @@ STORY = "Tell me a long story about a river that wanted to see the sea."
 
 @pytest.fixture(scope="module")
 def model_server() -> Iterator[LiveServer]:
-    with live_server("llamacpp", max_tokens=160) as running:
+    """It listens, answers, speaks and embeds."""
+    pytest.importorskip("pywhispercpp")
+    pytest.importorskip("onnxruntime")
+    with live_server("llamacpp", "kokoro-onnx", "whisper", "onnx", max_tokens=120) as running:
         yield running
 
 
@@ -61,32 +64,23 @@ def test_a_reload_frees_the_model(
     model_server.wait_idle(20)
 
 
-@pytest.fixture(scope="module")
-def voice_server() -> Iterator[LiveServer]:
-    """It listens, answers and speaks."""
-    pytest.importorskip("pywhispercpp")
-    pytest.importorskip("onnxruntime")
-    with live_server("llamacpp", "kokoro-onnx", "whisper", max_tokens=60) as running:
-        yield running
-
-
 def test_a_real_voice_is_heard_and_stopped(
-    voice_server: LiveServer, new_tab: Callable[[str], Playground]
+    model_server: LiveServer, new_tab: Callable[[str], Playground]
 ) -> None:
-    stage = new_tab(voice_server.url).open().speak(f"{STORY} " * 20)
+    stage = new_tab(model_server.url).open().speak(f"{STORY} " * 20)
     stage.wait_heard()
 
     stage.stop.click()
 
     stage.wait_state("cancelled")
     expect(stage.receipt).to_contain_text(re.compile(r"stopped .* heard [\d.]+ m?s"))
-    voice_server.wait_idle(20)
+    model_server.wait_idle(20)
 
 
 def test_a_real_voice_is_followed_word_by_word_and_saved(
-    voice_server: LiveServer, new_tab: Callable[[str], Playground], tmp_path: Path
+    model_server: LiveServer, new_tab: Callable[[str], Playground], tmp_path: Path
 ) -> None:
-    playground = new_tab(voice_server.url).open()
+    playground = new_tab(model_server.url).open()
     stage = playground.speak("The river saw the sea.")
     expect(stage.root).to_have_attribute("data-state", "completed", timeout=SECONDS * 1000)
 
@@ -120,9 +114,9 @@ def speaker(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def test_a_president_is_written_down_while_he_speaks_and_stopped(
-    voice_server: LiveServer, speaker: Browser
+    model_server: LiveServer, speaker: Browser
 ) -> None:
-    playground = Playground(speaker.new_page(), voice_server.url)
+    playground = Playground(speaker.new_page(), model_server.url)
     set_device_rate(playground.page, DEVICE_RATE)
     playground.open().show_panel("Listen")
     listening = playground.record()
@@ -142,7 +136,7 @@ def test_a_president_is_written_down_while_he_speaks_and_stopped(
     listening.stop.click()
     listening.wait_state("cancelled")
     expect(listening.receipt).to_contain_text("stopped")
-    voice_server.wait_idle(20)
+    model_server.wait_idle(20)
     assert playground.errors == []
     playground.page.close()
 
@@ -168,9 +162,9 @@ def talker(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> 
 
 
 def test_a_real_voice_is_answered_aloud_in_a_real_voice_and_all_of_it_stops(
-    voice_server: LiveServer, talker: Browser
+    model_server: LiveServer, talker: Browser
 ) -> None:
-    playground = Playground(talker.new_page(), voice_server.url)
+    playground = Playground(talker.new_page(), model_server.url)
     set_device_rate(playground.page, DEVICE_RATE)
     playground.open()
     talk = Talk(playground).start("You are talking with a person. Answer in two short sentences.")
@@ -184,22 +178,15 @@ def test_a_real_voice_is_answered_aloud_in_a_real_voice_and_all_of_it_stops(
 
     talk.wait_state("ended")
     expect(talk.receipt).to_contain_text("all streams stopped in")
-    voice_server.wait_idle(20)
+    model_server.wait_idle(20)
     assert playground.errors == []
     playground.page.close()
 
 
-@pytest.fixture(scope="module")
-def minilm_server() -> Iterator[LiveServer]:
-    pytest.importorskip("onnxruntime")
-    with live_server(embed="onnx") as running:
-        yield running
-
-
 def test_real_vectors_know_what_is_said_otherwise_and_a_batch_stops(
-    minilm_server: LiveServer, new_tab: Callable[[str], Playground]
+    model_server: LiveServer, new_tab: Callable[[str], Playground]
 ) -> None:
-    playground = new_tab(minilm_server.url).open()
+    playground = new_tab(model_server.url).open()
     playground.show_panel("Embed")
     playground.page.get_by_role("button", name="The same, said otherwise").click()
     batch = playground.batch
@@ -214,4 +201,4 @@ def test_real_vectors_know_what_is_said_otherwise_and_a_batch_stops(
     batch.wait_state("cancelled")
     expect(batch.receipt).to_contain_text("stopped")
     assert int(batch.count.inner_text().split(" of ")[0].replace(",", "")) < 4000
-    minilm_server.wait_idle(20)
+    model_server.wait_idle(20)
