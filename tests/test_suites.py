@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -38,6 +39,7 @@ def run(checkout: Path, *sources: str, suites: str = "python") -> tuple[int, str
     done = subprocess.run(
         [sys.executable, ".ci/suites.py", suites],
         cwd=checkout, capture_output=True, text=True, check=False,
+        env={**os.environ, "PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"},
     )  # fmt: skip
     return done.returncode, done.stdout.splitlines()[-1]
 

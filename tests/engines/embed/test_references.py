@@ -16,6 +16,7 @@ from plait.models.embedding.settings import EmbeddingSettings
 from plait.models.embedding.transformer import draw
 from tests.engines.embed.remake_references import DATA, FAMILIES, IDS
 from tests.engines.flags import Flags
+from tests.proofs.sizes import FULL
 
 pytest.importorskip("onnxruntime")
 from plait.engines.embed.engine import EmbedEngine
@@ -24,6 +25,9 @@ from plait.engines.embed.model import Interrupted, OnnxModel
 
 TEXTS: list[str] = json.loads((DATA / "texts.json").read_text(encoding="utf-8"))
 REFERENCE: NDArray[np.float32] = np.load(DATA / "all-minilm-l6-v2.npy")
+# How many texts in a batch, and after how many the same ones come again.
+BATCH, PERIOD = (1000, 37 * 7) if FULL else (160, 37 * 3)
+SENTENCES = 300 if FULL else 60
 LEAST = {"all-minilm-l6-v2": 1 - 1e-3, "all-minilm-l6-v2-int8": 0.99}
 
 
@@ -96,13 +100,14 @@ def test_the_starters_give_the_references_vectors(name: str) -> None:
 @pytest.mark.model
 @pytest.mark.timeout(300)
 def test_in_a_batch_a_text_has_the_vector_it_has_alone(minilm: EmbedEngine) -> None:
-    texts = [f"{TEXTS[n % 37]} {n % 7}" for n in range(1000)]
+    texts = [f"{TEXTS[n % 37]} {n % (PERIOD // 37)}" for n in range(BATCH)]
 
     batch = embed(minilm, texts)
-    single = np.concatenate([embed(minilm, [text]) for text in texts[::40]])
+    single = np.concatenate([embed(minilm, [text]) for text in texts[:: BATCH // 25]])
 
-    assert (batch[::40] * single).sum(axis=1).min() > 0.9999
-    assert (batch[:100] * batch[259:359]).sum(axis=1).min() > 0.9999  # the same texts again
+    assert (batch[:: BATCH // 25] * single).sum(axis=1).min() > 0.9999
+    again = min(100, BATCH - PERIOD)
+    assert (batch[:again] * batch[PERIOD : PERIOD + again]).sum(axis=1).min() > 0.9999
 
 
 @pytest.mark.model
@@ -111,10 +116,10 @@ def test_sentences_code_and_log_lines_have_finite_vectors_of_unit_length(
     minilm: EmbedEngine,
 ) -> None:
     kinds = ("It rained on day {}.", "x{0} = f({0})", "2026-11-30 12:{:02} ERROR [w] refused")
-    found = embed(minilm, [kinds[n % 3].format(n) for n in range(300)])
+    found = embed(minilm, [kinds[n % 3].format(n) for n in range(SENTENCES)])
 
     assert np.isfinite(found).all()
-    assert np.linalg.norm(found, axis=1) == pytest.approx(np.ones(300), abs=1e-5)
+    assert np.linalg.norm(found, axis=1) == pytest.approx(np.ones(SENTENCES), abs=1e-5)
 
 
 def _silent(percent: float) -> None:

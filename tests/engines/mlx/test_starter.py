@@ -46,8 +46,8 @@ def test_an_answer_ends_by_itself_and_shows_no_control_token(rig: Rig) -> None:
 
 def test_three_parallel_answers_equal_the_single_ones_around_a_cancel_and_a_pause(rig: Rig) -> None:
     questions = ["List five fruits.", "Write a poem about the sea.", "Name three colours."]
-    alone = [rig.talk(question, max_tokens=8) for question in questions]
-    jobs = [rig.start(question, max_tokens=8) for question in questions]
+    alone = [rig.talk(question, max_tokens=5) for question in questions]
+    jobs = [rig.start(question, max_tokens=5) for question in questions]
     goes = rig.start("Tell me everything about whales.", max_tokens=100)
     rig.step_to(goes, 2)
 
