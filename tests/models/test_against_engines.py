@@ -62,7 +62,7 @@ def test_every_pre_tokenizer_cuts_as_llamacpp_does(tmp_path: Path, pre: str) -> 
     ours = Tokenizer.from_str(tokenizer_files(read_gguf(path))["tokenizer.json"])
     _server, tokenize = native_tokenizer(path)
 
-    for text in (*TRICKY, *random_texts(150)):
+    for text in (*TRICKY, *random_texts(60)):
         assert ours.encode(text).ids == tokenize(text), text
 
 
@@ -71,7 +71,7 @@ def test_the_starter_tokenizes_as_llamacpp_does(starter_model: InstalledModel) -
     ours = Tokenizer.from_file(str(starter_model.tokenizer))
     _server, tokenize = native_tokenizer(starter_model.gguf)
 
-    for text in (*TRICKY, *random_texts(150)):
+    for text in (*TRICKY, *random_texts(60)):
         assert ours.encode(text).ids == tokenize(text), text
 
 
@@ -82,7 +82,7 @@ def test_the_starter_converted_for_mlx_can_add(starter_model: InstalledModel) ->
     question = [{"role": "user", "content": "What is 2+2?"}]
     prompt = tokenizer.apply_chat_template(question, add_generation_prompt=True)
 
-    answer = generate(model, tokenizer, prompt=prompt, max_tokens=20)
+    answer = generate(model, tokenizer, prompt=prompt, max_tokens=10)
 
     assert "4" in answer
     assert tokenizer.eos_token_ids == {0, 2}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import AsyncIterator, Callable
-from contextlib import asynccontextmanager
 from pathlib import Path
 
 import psutil
@@ -18,6 +17,8 @@ from tests.engines.recording import Lost, RecordingListener, cancel_job, open_jo
 
 pytestmark = pytest.mark.model
 
+Worker = tuple[EngineProcess, RecordingListener]
+
 WINDOW_SECONDS = 0.5  # to measure CPU time in; nothing waits for it
 
 
@@ -26,10 +27,11 @@ def tiny_model(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_tiny_model(tmp_path_factory.mktemp("tiny-mlx"))
 
 
-@asynccontextmanager
-async def mlx_worker(directory: Path) -> AsyncIterator[tuple[EngineProcess, RecordingListener]]:
+@pytest.fixture(scope="module")
+async def mlx_worker(tiny_model: Path) -> AsyncIterator[Worker]:
+    """One for all tests of the module: each uses job ids of its own."""
     listener = RecordingListener()
-    engine = EngineProcess(tiny_spec(directory, max_tokens=2000), listener)
+    engine = EngineProcess(tiny_spec(tiny_model, max_tokens=2000), listener)
     async with asyncio.TaskGroup() as tasks:
         tasks.create_task(engine.run())
         try:
@@ -47,45 +49,52 @@ async def cpu_seconds_of_a_window(engine: EngineProcess) -> float:
     return after.user + after.system - before.user - before.system
 
 
-@pytest.mark.parametrize("prompt", ["hello", "word " * 370], ids=["decode", "prefill"])
-async def test_after_the_release_the_worker_computes_nothing(tiny_model: Path, prompt: str) -> None:
-    async with mlx_worker(tiny_model) as (engine, told):
-        open_job(engine, 1, prompt, temperature=0)  # a drawn first token may be the end
-        await told.expect(Item if prompt == "hello" else Prepared)
-        cancel_job(engine, 1)
-        released = await told.expect(Released)
-
-        assert released.wasted <= 2  # fast steps run ahead
-        assert await cpu_seconds_of_a_window(engine) < WINDOW_SECONDS / 5
-        assert (engine.stats.slots_used, engine.stats.kv_bytes) == (0, 0)
-
-
-def of(job: int) -> Callable[[Item | Released], bool]:
+def of(job: int) -> Callable[[Item | Prepared | Released], bool]:
     return lambda event: event.job == job
 
 
-async def test_others_go_on_and_the_worker_serves_after_many_cancels(tiny_model: Path) -> None:
-    async with mlx_worker(tiny_model) as (engine, told):
-        for job in range(1, 41):
-            open_job(engine, job, f"number {job}")
-            cancel_job(engine, job)
-        for job in range(41, 45):
-            open_job(engine, job, f"number {job}", temperature=0)  # a drawn token may be the end
-            await told.expect(Item, of(job))
-            cancel_job(engine, job)
-            await told.expect(Released, of(job))
-        engine.send(prepare(50, "still here?", max_tokens=5))
-        engine.send(Start(50))
+@pytest.mark.parametrize(
+    ("job", "prompt"), [(1, "hello"), (2, "word " * 370)], ids=["decode", "prefill"]
+)
+async def test_after_the_release_the_worker_computes_nothing(
+    mlx_worker: Worker, job: int, prompt: str
+) -> None:
+    engine, told = mlx_worker
+    open_job(engine, job, prompt, temperature=0)  # a drawn first token may be the end
+    if prompt == "hello":
+        await told.expect(Item, of(job))
+    else:
+        await told.expect(Prepared, of(job))
+    cancel_job(engine, job)
+    released = await told.expect(Released, of(job))
 
-        finished = await told.expect(Finished)
+    assert released.wasted <= 2  # fast steps run ahead
+    assert await cpu_seconds_of_a_window(engine) < WINDOW_SECONDS / 5
+    assert (engine.stats.slots_used, engine.stats.kv_bytes) == (0, 0)
 
-        assert finished.job == 50
-        assert not any(isinstance(event, Lost) for event in told.passed)
+
+async def test_others_go_on_and_the_worker_serves_after_many_cancels(mlx_worker: Worker) -> None:
+    engine, told = mlx_worker
+    for job in range(11, 51):
+        open_job(engine, job, f"number {job}")
+        cancel_job(engine, job)
+    for job in range(51, 55):
+        open_job(engine, job, f"number {job}", temperature=0)  # a drawn token may be the end
+        await told.expect(Item, of(job))
+        cancel_job(engine, job)
+        await told.expect(Released, of(job))
+    engine.send(prepare(60, "still here?", max_tokens=5))
+    engine.send(Start(60))
+
+    finished = await told.expect(Finished)
+
+    assert finished.job == 60
+    assert not any(isinstance(event, Lost) for event in told.passed)
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere mlx brings its own kernels")
-async def test_the_worker_computes_with_the_fast_blas(tiny_model: Path) -> None:
-    async with mlx_worker(tiny_model) as (engine, _):
-        mapped = [file.path for file in psutil.Process(engine.pid).memory_maps()]
+async def test_the_worker_computes_with_the_fast_blas(mlx_worker: Worker) -> None:
+    engine, _ = mlx_worker
+    mapped = [file.path for file in psutil.Process(engine.pid).memory_maps()]
 
     assert any("libopenblas" in path for path in mapped)
