@@ -31,7 +31,7 @@ def questions() -> list[str]:
     short = ["What is 2+2?", "Hi!", "Say yes.", "Who are you?", "Name a colour.", "Bye."]
     long = [f"Tell me about {thing}." for thing in things]
     chat = [f"user: what are {thing}?\nassistant:" for thing in things]
-    return [*short, *long, *chat, *(f"List ten {thing}." for thing in things)][:PROMPTS]
+    return [*short, *long, *chat, *(f"List ten {thing}." for thing in things)][:: 30 // PROMPTS]
 
 
 async def test_no_answer_shows_a_control_token_or_a_role(llamacpp: LiveServer) -> None:
