@@ -13,12 +13,14 @@ import asyncio
 import re
 import sys
 import wave
+from array import array
 from collections.abc import Callable
 from pathlib import Path
+from random import Random
 from tempfile import TemporaryDirectory
 from typing import Literal
 
-from playwright.sync_api import Browser, Playwright, ViewportSize, expect, sync_playwright
+from playwright.sync_api import Browser, ViewportSize, expect, sync_playwright
 
 import plait.bench
 from e2e.browser import launch
@@ -151,8 +153,14 @@ def write_questions(server: LiveServer, folder: Path) -> Path:
         asyncio.run(speak_into(server.ws_url, text, folder / f"{index}.wav"))
         with wave.open(str(folder / f"{index}.wav"), "rb") as file:
             rate = file.getframerate()
-            samples += file.readframes(file.getnframes()) + bytes(2 * int(pause_seconds * rate))
+            samples += file.readframes(file.getnframes()) + room(int(pause_seconds * rate))
     return write_clip(folder / "questions.wav", samples, rate)
+
+
+def room(samples: int) -> bytes:
+    """As quiet as one is: a microphone that gives zeros counts as muted."""
+    noise = Random(0)
+    return array("h", (noise.randint(-20, 20) for _ in range(samples))).tobytes()
 
 
 async def speak_into(url: str, text: str, file: Path) -> None:
@@ -174,10 +182,17 @@ def take_talking(playground: Playground, file: Path) -> bool:
 def main() -> None:
     IMAGES.mkdir(parents=True, exist_ok=True)
     with (
-        sync_playwright() as playwright,
         live_server("llamacpp", "kokoro-onnx", "whisper", "onnx") as server,
+        TemporaryDirectory() as folder,
     ):
-        take_all(playwright, server, sys.argv[1:])
+        questions = write_questions(server, Path(folder))
+        with sync_playwright() as playwright:
+            silent = launch(playwright)
+            reader = launch_with_microphone(playwright, READING)
+            asker = launch_with_microphone(playwright, questions)
+            take_all(silent, reader, asker, server, sys.argv[1:])
+            for browser in (silent, reader, asker):
+                browser.close()
 
 
 def open_and_take(
@@ -197,29 +212,21 @@ def open_and_take(
     return good
 
 
-def take_all(playwright: Playwright, server: LiveServer, names: list[str]) -> None:
-    with TemporaryDirectory() as folder:
-        questions = write_questions(server, Path(folder))
-        browsers = [
-            launch(playwright),
-            launch_with_microphone(playwright, READING),
-            launch_with_microphone(playwright, questions),
-        ]
-        silent, reader, asker = browsers
-        albums = (
-            (take, silent, PICTURES),
-            (take_speaking, silent, SPEAKING),
-            (take_listening, reader, LISTENING),
-            (take_embedding, silent, EMBEDDING),
-            (take_talking, asker, TALKING),
-            (take_monitor, silent, MONITOR),
-        )
-        for takes, shown, pictures in albums:
-            for picture in pictures:
-                if not names or picture[0] in names:
-                    any(open_and_take(takes, shown, server, picture) for _ in range(TRIES))
-        for browser in browsers:
-            browser.close()
+def take_all(
+    silent: Browser, reader: Browser, asker: Browser, server: LiveServer, names: list[str]
+) -> None:
+    albums = (
+        (take, silent, PICTURES),
+        (take_speaking, silent, SPEAKING),
+        (take_listening, reader, LISTENING),
+        (take_embedding, silent, EMBEDDING),
+        (take_talking, asker, TALKING),
+        (take_monitor, silent, MONITOR),
+    )
+    for takes, shown, pictures in albums:
+        for picture in pictures:
+            if not names or picture[0] in names:
+                any(open_and_take(takes, shown, server, picture) for _ in range(TRIES))
 
 
 if __name__ == "__main__":

@@ -198,8 +198,8 @@ function echoText({ level, explained }) {
 function waitingWords(run) {
   const { levels, entries, conversation } = run;
   if (run.state !== "running") return "";
-  if (conversation && conversation.state !== "starting" && levels.silence > MUTED_SECONDS)
-    return MUTED;
+  // Of who listens to an answer nothing is to be heard.
+  if (conversation?.state === "listening" && levels.silence > MUTED_SECONDS) return MUTED;
   if (entries.length > 0) return "";
   return WAITING[/** @type {keyof typeof WAITING} */ (phaseOf(run))] ?? "";
 }
