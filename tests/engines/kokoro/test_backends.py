@@ -7,9 +7,8 @@ from __future__ import annotations
 
 import importlib.util
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +18,7 @@ from plait.engines.kokoro.norms import affine
 from plait.engines.kokoro.onnx_backend import OnnxKokoro
 from plait.engines.kokoro.source import HarmonicSource
 from plait.engines.kokoro.torch_backend import TorchKokoro
+from plait.engines.kokoro.voices import KokoroVoices
 from plait.engines.kokoro.windows import CONTEXT
 from plait.models import ModelStore
 from plait.speech.vocabulary import PADDING, ids
@@ -26,14 +26,11 @@ from plait.speech.vocabulary import PADDING, ids
 pytestmark = [pytest.mark.model, pytest.mark.timeout(240)]
 
 WITHOUT_TORCH = importlib.util.find_spec("torch") is None or not importlib.util.find_spec("kokoro")
-BACKENDS = [
-    "onnx",
-    pytest.param("torch", marks=pytest.mark.skipif(WITHOUT_TORCH, reason="torch is an extra")),
-]
+TORCH = pytest.param("torch", marks=pytest.mark.skipif(WITHOUT_TORCH, reason="torch is an extra"))
+BACKENDS = ["onnx", TORCH]
 PHONEMES = "ðə kwˈɪk bɹˈWn fˈɑks ʤˈʌmps."  # noqa: RUF001 - the alphabet of phonetics
 SYMBOLS = np.array([PADDING, *ids(PHONEMES), PADDING], np.int64)
 WINDOW = slice(20, 52)  # frames, with CONTEXT on both sides
-LOADERS: dict[str, Callable[..., Any]] = {"onnx": OnnxKokoro.load, "torch": TorchKokoro.load}
 
 
 @dataclass
@@ -70,27 +67,26 @@ def speak(model: KokoroModel, style: Floats) -> Spoken:
     return Spoken(model, style, durations, d, t, x, f0)
 
 
-def load(backend: str) -> tuple[KokoroModel, Floats]:
-    installed = ModelStore().ensure("kokoro-82m", "kokoro-onnx")
-    if backend == "torch":
-        installed = ModelStore().ensure("kokoro-82m", "kokoro-torch")
-    weights = installed.form(f"kokoro-{backend}")
-    assert weights is not None
-    assert installed.voices_dir is not None
-    pack = np.fromfile(installed.voices_dir / "af_heart.bin", "<f4").reshape(510, 256)
-    return LOADERS[backend](weights, threads=1), pack[len(PHONEMES) - 1]
-
-
-@pytest.fixture(scope="module", params=BACKENDS)
-def spoken(request: pytest.FixtureRequest) -> Iterator[Spoken]:
-    model, style = load(request.param)
-    yield speak(model, style)
-    model.close()
+@pytest.fixture(scope="module")
+def style(voices: KokoroVoices) -> Floats:
+    one: Floats = voices.pack("af_heart")[len(PHONEMES) - 1]
+    return one
 
 
 @pytest.fixture(scope="module")
-def onnx() -> Iterator[Spoken]:
-    model, style = load("onnx")
+def onnx(loaded: OnnxKokoro, style: Floats) -> Spoken:
+    loaded.rearm()
+    return speak(loaded, style)
+
+
+@pytest.fixture(scope="module", params=BACKENDS)
+def spoken(request: pytest.FixtureRequest, onnx: Spoken, style: Floats) -> Iterator[Spoken]:
+    if request.param == "onnx":
+        yield onnx
+        return
+    weights = ModelStore().ensure("kokoro-82m", "kokoro-torch").form("kokoro-torch")
+    assert weights is not None
+    model = TorchKokoro.load(weights, threads=1)
     yield speak(model, style)
     model.close()
 
@@ -159,6 +155,7 @@ def test_a_running_call_is_cut_short_and_its_repetition_is_whole(spoken: Spoken)
     np.testing.assert_array_equal(spoken.window(), before)
 
 
+@pytest.mark.parametrize("spoken", [TORCH], indirect=True)
 def test_backends_agree(spoken: Spoken, onnx: Spoken) -> None:
     """So a voice sounds the same, and a stream is as long, whatever computes it."""
     np.testing.assert_allclose(spoken.durations, onnx.durations, atol=0.01)
@@ -169,6 +166,7 @@ def test_backends_agree(spoken: Spoken, onnx: Spoken) -> None:
     )
 
 
+@pytest.mark.parametrize("spoken", [TORCH], indirect=True)
 def test_generators_agree_on_one_input(spoken: Spoken, onnx: Spoken) -> None:
     spoken_here = Spoken(**{**vars(onnx), "model": spoken.model})
 

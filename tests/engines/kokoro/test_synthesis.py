@@ -20,7 +20,7 @@ from plait.engines.kokoro.synthesis import (
 )
 from plait.engines.kokoro.windows import CONTEXT
 
-PHONEMES = "hɛloʊ wɜld, haʊ ɑɹ ju"
+PHONEMES = "hɛloʊ wɜld"
 PACK = np.random.default_rng(0).standard_normal((510, 256)).astype(np.float32)
 
 

@@ -98,7 +98,7 @@ def test_credit_and_marks_account_for_every_byte_fed_a_few_letters_at_a_time(
 
 
 def test_much_text_without_a_word_fails_in_many_steps(rig: SpeechRig) -> None:
-    job = rig.start("\U0001f600 — " * 4_000)
+    job = rig.start("\U0001f600 — " * 1_000)
     rig.step()
 
     assert job not in rig.released

@@ -38,18 +38,27 @@ def load_net(weights: Path) -> Any:
     return importlib.import_module("plait.engines.kokoro.torch_net").load_net(weights)
 
 
-def test_our_list_of_tensors_is_the_packages(tmp_path: Path) -> None:
-    """Built by the package and filled strictly; weight norm is folded by then."""
-    net = load_net(published(tmp_path).parent)
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A checkpoint that nothing is wrong with."""
+    return published(tmp_path_factory.mktemp("whole"))
 
+
+@pytest.fixture(scope="module")
+def net(whole: Path) -> Any:
+    return load_net(whole.parent)
+
+
+def test_our_list_of_tensors_is_the_packages(net: Any) -> None:
+    """Built by the package and filled strictly; weight norm is folded by then."""
     plain = {name.replace("weight_v", "weight") for name in state_shapes()}
     assert net.state_dict().keys() == {name for name in plain if not name.endswith("weight_g")}
     assert not any(parameter.is_meta for parameter in net.parameters())
     assert not any(buffer.is_meta for buffer in net.buffers())
 
 
-def test_norms_that_a_published_checkpoint_leaves_out_are_the_identity(tmp_path: Path) -> None:
-    norm = load_net(published(tmp_path)).decoder.generator.noise_res[0].adain1[0].norm
+def test_norms_that_a_published_checkpoint_leaves_out_are_the_identity(net: Any) -> None:
+    norm = net.decoder.generator.noise_res[0].adain1[0].norm
 
     assert (norm.weight == 1).all()
     assert (norm.bias == 0).all()
@@ -85,8 +94,10 @@ def test_a_directory_without_weights_is_a_failed_load(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("config", ["{", "[]", '{"n_token": 90}'])
-def test_weights_of_another_architecture_are_refused(tmp_path: Path, config: str) -> None:
-    published(tmp_path)
+def test_weights_of_another_architecture_are_refused(
+    tmp_path: Path, whole: Path, config: str
+) -> None:
+    (tmp_path / whole.name).symlink_to(whole)
     (tmp_path / "config.json").write_text(config)
 
     with pytest.raises(ModelLoadFailed, match=r"config\.json"):
@@ -94,9 +105,13 @@ def test_weights_of_another_architecture_are_refused(tmp_path: Path, config: str
 
 
 @pytest.mark.parametrize("device", ["tpu", "mps" if torch.cuda.is_available() else "cuda"])
-def test_a_device_that_is_not_here_is_a_failed_load(tmp_path: Path, device: str) -> None:
+def test_a_device_that_is_not_here_is_a_failed_load(
+    monkeypatch: pytest.MonkeyPatch, whole: Path, net: Any, device: str
+) -> None:
+    monkeypatch.setattr("plait.engines.kokoro.torch_net.load_net", {whole: net}.get)
+
     with pytest.raises(ModelLoadFailed, match=device):
-        TorchKokoro.load(published(tmp_path), device)
+        TorchKokoro.load(whole, device)
 
 
 def layers() -> Any:
