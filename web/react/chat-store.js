@@ -23,12 +23,10 @@ const NOTHING = {
   error: undefined,
 };
 
-export class ChatStore {
-  #lease;
-  #options;
+/** @extends {Presence<ChatClient, StreamedChatOptions>} */
+export class ChatStore extends Presence {
   /** @type {Store<StreamedChat>} */
   #store;
-  #presence = new Presence();
   /** The answer being written. @type {Answer | null} */
   #answer = null;
   /** Of the newest question, to ask it again. @type {readonly ChatMessage[] | null} */
@@ -42,8 +40,7 @@ export class ChatStore {
    * @param {Schedule} [schedule]
    */
   constructor(lease, options = {}, schedule) {
-    this.#lease = lease;
-    this.#options = options;
+    super(lease, options);
     /** @type {StreamedChat} */
     const initial = {
       ...NOTHING,
@@ -61,19 +58,6 @@ export class ChatStore {
   }
 
   /**
-   * For the requests to come.
-   *
-   * @param {Lease<ChatClient>} lease
-   * @param {StreamedChatOptions} options
-   */
-  configure(lease, options) {
-    this.#lease = lease;
-    this.#options = options;
-  }
-
-  /**
-   * Somebody looks; returns how they go. With them goes the answer being written.
-   *
    * @param {Lease<ChatClient>} lease
    * @returns {() => void}
    */
@@ -84,16 +68,10 @@ export class ChatStore {
       this.#asked = null;
     }
     this.#undo = null;
-    const letGo = lease.hold();
-    const leave = this.#presence.enter();
-    return () => {
-      this.#leave();
-      leave();
-      letGo();
-    };
+    return super.enter(lease);
   }
 
-  #leave() {
+  leave() {
     const answer = this.#answer;
     void this.#cancel();
     if (!answer || answer.arrived) return;
@@ -121,7 +99,7 @@ export class ChatStore {
   #reset(messages) {
     void this.#cancel();
     this.#asked = null;
-    const kept = Array.isArray(messages) ? messages : (this.#options.messages ?? []);
+    const kept = Array.isArray(messages) ? messages : (this.options.messages ?? []);
     this.#store.set({ ...NOTHING, messages: kept, status: "idle" });
   }
 
@@ -140,14 +118,14 @@ export class ChatStore {
 
   /** @param {readonly ChatMessage[]} messages */
   #ask(messages) {
-    if (this.#presence.gone) return;
+    if (this.gone) return;
     const answer = new Answer(messages, this.#store.get());
     this.#asked = messages;
     this.#answer = answer;
-    const { messages: _, client: __, onAnswer, ...params } = this.#options;
+    const { messages: _, client: __, onAnswer, ...params } = this.options;
     const moved = () => this.#store.later(answer.read);
     try {
-      answer.open(this.#lease.client(), { ...params, messages: [...messages] }, moved);
+      answer.open(this.lease.client(), { ...params, messages: [...messages] }, moved);
       if (onAnswer) onAnswer(answer.branch());
     } catch (reason) {
       void answer.stop();

@@ -3,7 +3,7 @@
  * How much was heard changes all the time and is a value of its own. Does not know React.
  */
 
-/** @import { Cancel, Playback, PlaybackState, SpeechParams, SpeechStream } from "../sdk/types.d.ts" */
+/** @import { Cancel, Playback, PlaybackState, Plait, SpeechParams, SpeechStream } from "../sdk/types.d.ts" */
 /** @import { Lease } from "./lease.js" */
 /** @import { Schedule } from "./store.js" */
 /** @import { Speech, SpeechOptions } from "./index.d.ts" */
@@ -19,15 +19,13 @@ const GOES_ON = new Set(["waiting", "playing", "blocked"]);
 
 /** @typedef {{ stream: SpeechStream | null, playback: Playback | null }} Speaking */
 
-export class SpeechStore {
-  #lease;
-  #options;
+/** @extends {Presence<Plait, SpeechOptions>} */
+export class SpeechStore extends Presence {
   #schedule;
   /** @type {Store<Speech>} */
   #store;
   /** @type {Store<{ ms: number }>} */
   #heard;
-  #presence = new Presence();
   /** @type {Speaking | null} */
   #speaking = null;
   /** The one that was asked for last, over or not. @type {Speaking | null} */
@@ -41,8 +39,7 @@ export class SpeechStore {
    * @param {Schedule} [schedule]
    */
   constructor(lease, options = {}, schedule = nextFrame) {
-    this.#lease = lease;
-    this.#options = options;
+    super(lease, options);
     this.#schedule = schedule;
     this.#heard = new Store({ ms: 0 }, schedule);
     /** @type {Speech} */
@@ -60,31 +57,8 @@ export class SpeechStore {
     this.subscribe = this.#store.subscribe;
   }
 
-  /**
-   * For the next speak().
-   *
-   * @param {Lease} lease
-   * @param {SpeechOptions} options
-   */
-  configure(lease, options) {
-    this.#lease = lease;
-    this.#options = options;
-  }
-
-  /**
-   * Somebody is there; returns how they go. With them goes what is being spoken.
-   *
-   * @param {Lease} lease
-   * @returns {() => void}
-   */
-  enter(lease) {
-    const letGo = lease.hold();
-    const leave = this.#presence.enter();
-    return () => {
-      void this.#stop();
-      leave();
-      letGo();
-    };
+  leave() {
+    void this.#stop();
   }
 
   /**
@@ -92,14 +66,14 @@ export class SpeechStore {
    * @param {Partial<SpeechOptions>} [more]
    */
   #speak(text, more) {
-    if (this.#presence.gone) return;
+    if (this.gone) return;
     void this.#stop();
     const speaking = { stream: null, playback: null };
     this.#speaking = speaking;
     this.#newest = speaking;
     this.#heard.set({ ms: 0 });
     this.#store.set({ ...NOTHING, state: "waiting", isSpeaking: true });
-    const options = { ...this.#options, ...more };
+    const options = { ...this.options, ...more };
     try {
       void this.#follow(speaking, this.#play(speaking, text, options), options.signal);
     } catch (reason) {
@@ -114,7 +88,7 @@ export class SpeechStore {
    */
   #play(speaking, text, options) {
     const { client: _, context, workletUrl, startBufferMs, destination, ...params } = options;
-    speaking.stream = this.#lease.client().tts.synthesize({ ...params, text });
+    speaking.stream = this.lease.client().tts.synthesize({ ...params, text });
     void speaking.stream.done.then(({ usage }) => {
       if (speaking === this.#newest) this.#store.set({ usage: usage ?? undefined });
     });

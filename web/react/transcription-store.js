@@ -3,7 +3,7 @@
  * How loud it is changes thirty times a second and is a value of its own. Does not know React.
  */
 
-/** @import { Cancel, Level, LiveParams, Segment, StreamOptions, TranscriptStream } from "../sdk/types.d.ts" */
+/** @import { Cancel, Level, LiveParams, Plait, Segment, StreamOptions, TranscriptStream } from "../sdk/types.d.ts" */
 /** @import { Lease } from "./lease.js" */
 /** @import { Schedule } from "./store.js" */
 /** @import { Transcription, TranscriptionOptions } from "./index.d.ts" */
@@ -28,14 +28,12 @@ const NOTHING = {
   error: undefined,
 };
 
-export class TranscriptionStore {
-  #lease;
-  #options;
+/** @extends {Presence<Plait, TranscriptionOptions>} */
+export class TranscriptionStore extends Presence {
   /** @type {Store<Transcription>} */
   #store;
   /** @type {Store<Level>} */
   #level;
-  #presence = new Presence();
   /** @type {Hearing | null} */
   #hearing = null;
 
@@ -45,8 +43,7 @@ export class TranscriptionStore {
    * @param {Schedule} [schedule]
    */
   constructor(lease, options = {}, schedule) {
-    this.#lease = lease;
-    this.#options = options;
+    super(lease, options);
     this.#level = new Store(SILENCE, schedule);
     /** @type {Transcription} */
     const initial = {
@@ -64,31 +61,8 @@ export class TranscriptionStore {
     this.subscribe = this.#store.subscribe;
   }
 
-  /**
-   * For the next start().
-   *
-   * @param {Lease} lease
-   * @param {TranscriptionOptions} options
-   */
-  configure(lease, options) {
-    this.#lease = lease;
-    this.#options = options;
-  }
-
-  /**
-   * Somebody looks; returns how they go. With them goes what is being heard.
-   *
-   * @param {Lease} lease
-   * @returns {() => void}
-   */
-  enter(lease) {
-    const letGo = lease.hold();
-    const leave = this.#presence.enter();
-    return () => {
-      void this.#cancel();
-      leave();
-      letGo();
-    };
+  leave() {
+    void this.#cancel();
   }
 
   /**
@@ -96,11 +70,11 @@ export class TranscriptionStore {
    * @param {Partial<LiveParams & StreamOptions>} [more]
    */
   #start(source, more) {
-    if (this.#presence.gone) return;
+    if (this.gone) return;
     void this.#cancel();
     const hearing = new Hearing();
     this.#hearing = hearing;
-    const { client: _, ...params } = this.#options;
+    const { client: _, ...params } = this.options;
     const request = { ...params, ...more, events: true, source };
     try {
       this.#open(hearing, request);
@@ -117,7 +91,7 @@ export class TranscriptionStore {
    * @param {LiveParams & StreamOptions} request
    */
   #open(hearing, request) {
-    const client = this.#lease.client();
+    const client = this.lease.client();
     const stream = client.transcribe.live(request);
     const changed = () => this.#store.later(hearing.read);
     hearing.stream = stream;
