@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 import soxr
 from playwright.sync_api import Browser, Playwright, expect
@@ -97,17 +98,30 @@ def test_a_real_voice_is_followed_word_by_word_and_saved(
 
 JFK = Path(plait.bench.__file__).parent / "audio" / "jfk.wav"
 DEVICE_RATE = 48_000
+Samples = npt.NDArray[np.int16]
 
 
 @pytest.fixture(scope="module")
 def speaker(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A browser whose microphone hears a president, over and over."""
-    with wave.open(str(JFK), "rb") as file:
-        rate, samples = file.getframerate(), np.frombuffer(file.readframes(-1), np.int16)
-    speech = soxr.resample(samples, rate, DEVICE_RATE)
     pause = np.zeros(DEVICE_RATE, np.int16)
     clip = tmp_path_factory.mktemp("clip") / "jfk.wav"
-    write_clip(clip, np.concatenate([pause, speech]).tobytes(), DEVICE_RATE)
+    yield from hearing_in_turn(playwright, clip, pause, speech_of(JFK))
+
+
+def speech_of(file: Path, start_seconds: float = 0, end_seconds: float | None = None) -> Samples:
+    """At the device's rate."""
+    with wave.open(str(file), "rb") as opened:
+        rate, samples = opened.getframerate(), np.frombuffer(opened.readframes(-1), np.int16)
+    end = None if end_seconds is None else round(rate * end_seconds)
+    resampled: Samples = soxr.resample(
+        samples[round(rate * start_seconds) : end], rate, DEVICE_RATE
+    )
+    return resampled
+
+
+def hearing_in_turn(playwright: Playwright, clip: Path, *parts: Samples) -> Iterator[Browser]:
+    write_clip(clip, np.concatenate(parts).tobytes(), DEVICE_RATE)
     launched = launch_with_microphone(playwright, clip)
     yield launched
     launched.close()
@@ -149,16 +163,10 @@ QUIET_SECONDS = 12
 @pytest.fixture(scope="module")
 def talker(playwright: Playwright, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
     """A browser whose microphone hears one sentence, then nothing, over and over."""
-    with wave.open(str(READING), "rb") as file:
-        rate, samples = file.getframerate(), np.frombuffer(file.readframes(-1), np.int16)
-    start, end = (round(rate * second) for second in SENTENCE_SECONDS)
-    sentence = soxr.resample(samples[start:end], rate, DEVICE_RATE)
+    sentence = speech_of(READING, *SENTENCE_SECONDS)
     quiet = np.zeros(QUIET_SECONDS * DEVICE_RATE, np.int16)
     clip = tmp_path_factory.mktemp("clip") / "sentence.wav"
-    write_clip(clip, np.concatenate([sentence, quiet]).tobytes(), DEVICE_RATE)
-    launched = launch_with_microphone(playwright, clip)
-    yield launched
-    launched.close()
+    yield from hearing_in_turn(playwright, clip, sentence, quiet)
 
 
 def test_a_real_voice_is_answered_aloud_in_a_real_voice_and_all_of_it_stops(
