@@ -19,8 +19,9 @@ TCP RST."""
 
 @dataclass(frozen=True, slots=True)
 class HangUp:
-    """When a reader leaves: on receiving `after_tokens` tokens in `decode`, `after_seconds` after
-    sending the request in `prefill` (sooner tokens do not matter then)."""
+    """When a reader leaves: on receiving `after_tokens` tokens in `decode`; in `prefill`
+    `after_seconds` after the first sign that its prompt is being read (`Exchange.next_tokens`
+    returned 0), and of a target without one after sending it. Sooner tokens do not matter then."""
 
     phase: Phase
     how: How
@@ -45,11 +46,26 @@ class Exchange(Protocol):
     async def next_tokens(self) -> int | None:
         """How many tokens the next piece of the answer holds; None at its natural end.
 
-        Raises BenchError for anything else than an answer.
+        0: no token yet, but the server says that it has begun with this request (it left the
+        queue, or read a part of the prompt). Only where a server does say so. May be cancelled
+        while it waits, and called again. Raises BenchError for anything else than an answer.
         """
 
     async def hang_up(self, how: How) -> float:
         """Leave; the monotonic moment. Nothing is read any more."""
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """One request as its server knows it. Moments are monotonic seconds; `started_at` None: it
+    never got a slot. `decoded`: tokens in all, those included that nobody was sent.
+    `prompt_after`: prompt tokens computed after the server had read that the reader left."""
+
+    started_at: float | None
+    released_at: float
+    decoded: int
+    prompt_tokens: int = 0
+    prompt_after: int | None = None
 
 
 @dataclass(slots=True)
@@ -60,7 +76,8 @@ class Account:
     prompt tokens computed after it. None where the target cannot be asked request by request; then
     `mean_after` is of all that hung up, if that much is known. `dead_seconds`: engine time spent on
     requests whose reader had left; `busy_seconds`: engine time in all; `cpu_seconds`: of all the
-    target's processes.
+    target's processes. `spans`: of a target that knows each request's times; `decoded_after`,
+    `prefilled_after` and `dead_seconds` are then worked out from them (see `dead`).
     """
 
     source: str
@@ -71,6 +88,7 @@ class Account:
     busy_seconds: float | None = None
     cpu_seconds: float | None = None
     queue_waits: dict[int, float] = field(default_factory=dict)
+    spans: dict[int, Span] = field(default_factory=dict)
 
 
 class Target(Protocol):
