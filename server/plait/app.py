@@ -16,6 +16,7 @@ import socket
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Generator
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import structlog
@@ -34,6 +35,7 @@ from plait.engines.base import LoadSpec
 from plait.hosting import Hosting, HostPolicy
 from plait.http.pages import Pages, SecurityHeaders
 from plait.http.security import Perimeter, PerimeterMiddleware
+from plait.http.visits import MOST_VISITS, VisitProtocol, Visits
 from plait.http.websocket import AsgiSocket, PlaitWebSocketProtocol, WebSocketEndpoint
 from plait.metrics import Metrics
 from plait.scheduling.pressure import Floor
@@ -231,7 +233,7 @@ def serve(
     server stops and that it has stopped.
     """
     logs.configure(config.log_level)
-    allow_connections(config.max_connections)
+    allow_connections(config.max_connections + MOST_VISITS)
     total_bytes = machine_memory.total_bytes()
     policy = HostPolicy(Floor.of(total_bytes))
     if not config.memory_budget_bytes:
@@ -254,6 +256,7 @@ async def _serve(config: Config, gateway: Gateway, listening: socket.socket, say
     server = PlaitServer(
         uvicorn.Config(
             create_app(gateway, perimeter),
+            http=partial(VisitProtocol, visits=Visits(config.request_timeout_seconds)),  # type: ignore[arg-type]
             ws=PlaitWebSocketProtocol,
             ws_max_size=max(config.max_text_bytes, config.max_binary_bytes),
             ws_ping_interval=PING_SECONDS,

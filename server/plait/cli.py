@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import sys
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,22 +38,47 @@ if TYPE_CHECKING:
 PULLABLE = ("llamacpp", "mlx", "kokoro-onnx", "kokoro-torch", "whisper", "onnx")
 
 
+class Terminated(KeyboardInterrupt):
+    """SIGTERM, where no server takes it: it ends a command in the order that Ctrl-C does."""
+
+
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code (see `exits`)."""
     arguments = sys.argv[1:] if argv is None else list(argv)
     parsed = _parser(with_bench=arguments[:1] == ["bench"]).parse_args(arguments)
     run: Callable[[argparse.Namespace], int] = parsed.run
     try:
-        return _with_model_errors(run, parsed)
+        with _ended_in_order_by_sigterm():
+            return _with_model_errors(run, parsed)
     except ConfigError as error:
         return fail(str(error), EXIT_USAGE)
     except PortUnavailable as error:
         return fail(str(error), EXIT_PORT)
-    except KeyboardInterrupt:
+    except KeyboardInterrupt as interruption:
+        if run is _serve and isinstance(interruption, Terminated):
+            say("Stopped.")  # as later, when it serves
+            return EXIT_OK
         return fail("interrupted; nothing half-made was left behind.", EXIT_INTERRUPTED)
     except BrokenPipeError:  # `plait models list | head`: the reader has seen enough
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return EXIT_OK
+
+
+@contextmanager
+def _ended_in_order_by_sigterm() -> Iterator[None]:
+    """Until a server's event loop takes the signal, and in every command that has none."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # signals are not ours to handle here
+        return
+
+    def end(number: int, frame: object) -> None:
+        raise Terminated
+
+    before = signal.signal(signal.SIGTERM, end)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _with_model_errors(run: Callable[[argparse.Namespace], int], parsed: argparse.Namespace) -> int:

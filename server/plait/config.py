@@ -203,6 +203,13 @@ class Config:
     )
     max_streams: int = _setting(32, "Live streams per connection.", low=1, high=4096)
     max_connections: int = _setting(1024, "WebSocket connections.", low=1, high=65536)
+    request_timeout_seconds: float = _setting(
+        10.0,
+        "Longest a client may take to send a whole HTTP request, the opening of a WebSocket among"
+        " them; then it is answered 408 or just closed.",
+        low=0.1,
+        high=3600,
+    )
     max_text_bytes: int = _setting(
         MIB, "Largest text frame from a client; a larger one closes 1009.", low=KIB, high=64 * MIB
     )

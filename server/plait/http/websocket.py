@@ -121,13 +121,21 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol)
     reads otherwise, can hold 40,000 of them. Hence a buffer of our own, and a small one.
 
     `transport.close()` waits until its buffer is flushed, and a peer that does not read lets that
-    take for ever: the ping time-out would never free the connection. So it is aborted. Nor may the
-    pongs pile up that such a peer keeps asking for: they are all that is sent without waiting.
+    take for ever: no ping time-out, refusal or close would ever free the connection. So it is
+    aborted, at once or in a while. Nor may the pongs pile up that such a peer keeps asking for:
+    they are all that is sent without waiting.
     """
+
+    _farewell: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
         self._incoming = memoryview(bytearray(READ_BYTES))
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        super().connection_lost(exc)
+        if self._farewell is not None:
+            self._farewell.cancel()
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._incoming
@@ -138,6 +146,8 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol)
             self.transport.write(pongs)
             if self.transport.get_write_buffer_size() > MAX_UNREAD_BYTES:
                 self.transport.abort()
+        if self.transport.is_closing():
+            self._see_off()
 
     def handle_ping(self) -> None:
         """The pongs of one read leave together, in `buffer_updated`."""
@@ -154,6 +164,11 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol)
         await super().send(message)
         if message["type"] == "websocket.http.response.body":
             self.handshake_complete = True  # refused; uvicorn would log it as an unfinished one
-        if message["type"] == "websocket.close":
-            # Uvicorn's own timer asks for a close; this one makes sure of it.
-            asyncio.get_running_loop().call_later(self.close_timeout + 1, self.transport.abort)
+        if message["type"] == "websocket.close" or self.transport.is_closing():
+            self._see_off()
+
+    def _see_off(self) -> None:
+        """A close is under way; uvicorn's own timer would only ask for it again."""
+        if self._farewell is None and not self.disconnected:
+            loop = asyncio.get_running_loop()
+            self._farewell = loop.call_later(self.close_timeout + 1, self.transport.abort)
