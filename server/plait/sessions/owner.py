@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 if TYPE_CHECKING:
+    from plait.engines.base import Released
     from plait.sessions.outbox import Outbox
+    from plait.sessions.stopwatch import Stopwatch
     from plait.sessions.stream import Stream
     from plait.wire.messages import Cancelled
 
@@ -23,3 +25,6 @@ class StreamOwner(Protocol):
     def on_stream_ended(self, stream: Stream, outcome: str, cancelled: Cancelled | None) -> None:
         """The terminal (the third argument, where it is a `cancelled`) was queued or taken:
         forget the id."""
+
+    def on_stream_released(self, id: int, times: Stopwatch, released: Released) -> None:
+        """The engine holds nothing of it any more; its terminal may be out already."""

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import structlog
 
+from plait.engines.base import Released
 from plait.errors import PlaitError, RateLimited
 from plait.metrics import Metrics
+from plait.sessions.stopwatch import Stopwatch
 from plait.wire.messages import Cancelled
 
 CANCEL_FACTS = ("by", "released", "stop_ms", "wasted")  # of a `cancelled`, worth a log line
@@ -59,3 +61,17 @@ class Reports:
             self._metrics.cancelled_total.labels(cancelled.by).inc()
             facts = {name: getattr(cancelled, name) for name in CANCEL_FACTS}
         self._log.info("stream.ended", stream=id, outcome=outcome, **facts)
+
+    def released(self, id: int, times: Stopwatch, released: Released) -> None:
+        """Its engine's last word, also of one that came too late for the terminal. Moments are
+        monotonic seconds."""
+        self._log.debug(
+            "stream.released",
+            stream=id,
+            opened_at=times.opened,
+            started_at=times.started_at,
+            released_at=released.at,
+            usage=released.usage,
+            wasted=released.wasted,
+            wasted_prompt=released.wasted_prompt,
+        )

@@ -15,12 +15,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import assert_never
 
+from plait.engines.base import Released
 from plait.errors import PlaitError, ShuttingDown
 from plait.metrics import Metrics
 from plait.sessions.caller import Caller
 from plait.sessions.outbox import AUDIO, TEXT, VECTORS, Outbox, StreamQueue
 from plait.sessions.reports import Reports
 from plait.sessions.socket import Socket as Socket, SocketClosed as SocketClosed
+from plait.sessions.stopwatch import Stopwatch
 from plait.sessions.stream import Stream, StreamPolicy
 from plait.wire.close import CloseCode
 from plait.wire.codec import encode_server
@@ -274,6 +276,9 @@ class Session:
         # After this tick, so that the terminal itself is in the outbox first.
         if self._draining:
             asyncio.get_running_loop().call_soon(self._close_if_drained)
+
+    def on_stream_released(self, id: int, times: Stopwatch, released: Released) -> None:
+        self._reports.released(id, times, released)
 
     # --- ending --------------------------------------------------------------------------------
 

@@ -26,6 +26,10 @@ class Stopwatch:
         return self._started is not None
 
     @property
+    def started_at(self) -> float | None:
+        return self._started
+
+    @property
     def paused(self) -> bool:
         return self._paused_since is not None
 

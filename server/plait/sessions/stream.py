@@ -248,6 +248,7 @@ class Stream:
 
     def on_released(self, released: Released) -> None:
         self._released = released
+        self._owner.on_stream_released(self.id, self._times, released)
         if self._cancel is not None and not self._ended:
             self._account.settle(released.usage)
             stop_ms = max(0.0, (released.at - self._cancel[1]) * 1000)

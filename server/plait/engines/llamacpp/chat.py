@@ -223,7 +223,8 @@ class LlamaCpp:
         if chunk.error is not None:
             job.error = GenerationFailed("The model could not go on with this prompt; change it.")
         elif chunk.prompt_progress is not None:
-            job.note_progress(chunk.prompt_progress)
+            stamp = self._flags.stamp(job.id)
+            job.note_progress(chunk.prompt_progress, dead=stamp is not None and at > stamp)
         elif job.cancelled:
             self._count_wasted(job, chunk, at)
         elif job.over:
@@ -269,8 +270,8 @@ class LlamaCpp:
         """The engine holds nothing of the request any more."""
         assert job.seat is not None
         cancelled = job.cancelled or self._flags.stamp(job.id) is not None
-        if cancelled and gone.stopped and job.decoding and job.answer.finish_reason is None:
-            job.wasted += 1  # the step under way when the engine was told
+        if cancelled and gone.stopped and job.answer.finish_reason is None:
+            job.waste_step(self.chunk_tokens)  # the one under way when the engine was told
         stays = not (cancelled or job.over or gone.error is not None) and gone.stopped
         broken = job.error is not None or gone.error is not None
         self._seats.leave(job.seat, [] if broken else job.computed_tokens, kept=stays)
@@ -296,4 +297,4 @@ class LlamaCpp:
         self._seats.forget(job.id)
         self._jobs.pop(job.id)
         self._behind = [other for other in self._behind if other is not job]
-        self._events.append(Released(job.id, at, job.wasted, job.usage))
+        self._events.append(Released(job.id, at, job.wasted, job.usage, job.wasted_prompt))

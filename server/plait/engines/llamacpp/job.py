@@ -48,6 +48,7 @@ class Job:
     cancelled: bool = False
     error: PlaitError | None = None
     wasted: int = 0
+    wasted_prompt: int = 0
     cached_tokens: int | None = None
     processed_tokens: int = 0
     reseeded: bool = False
@@ -115,10 +116,21 @@ class Job:
         self._request_tokens = len(tokens)
         return tokens, (self.seed + self.produced) % RANDOM_SEED
 
-    def note_progress(self, progress: Progress) -> None:
+    def note_progress(self, progress: Progress, *, dead: bool = False) -> None:
+        """`dead`: it was computed after the cancel."""
+        if dead:
+            before = max(self.processed_tokens, progress.cache)
+            self.wasted_prompt += max(0, progress.processed - before)
         self.processed_tokens = progress.processed
         if self.cached_tokens is None:  # later requests reuse the job's own work
             self.cached_tokens = progress.cache
+
+    def waste_step(self, chunk_tokens: int) -> None:
+        """One was computed for it after the cancel, of which the engine does not tell."""
+        if self.decoding:
+            self.wasted += 1
+        else:
+            self.wasted_prompt += min(chunk_tokens, self.unread_tokens)
 
     def hidden_before(self, chunk: Chunk) -> int:
         """Tokens sampled since the last chunk and not delivered, this chunk's own not counted."""

@@ -57,6 +57,7 @@ class Row:
     decoding: bool = False
     prefilled: int = 0
     unread: int = 0  # tokens that have to be read before it goes on
+    chunk: int = 0  # how many were read last
     cached: list[int] = field(default_factory=list)
     caches: list[Any] | None = None
 
@@ -97,6 +98,7 @@ class Batch:
         self._pace = StepPace()
         self._rows: dict[int, Row] = {}
         self._generator = self._new_generator()
+        self.step_began = 0.0  # the last one
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -185,7 +187,7 @@ class Batch:
     def step(self) -> list[Token]:
         """One decode step of all rows and one chunk of prompt. Whatever mlx raises comes out."""
         self._let_short_ones_pass()
-        began = self._clock()
+        began = self.step_began = self._clock()
         decoding = any(row.decoding for row in self._rows.values())
         self._generator.prefill_step_size = self._pace.chunk_tokens
         progress, responses = self._generator.next()
@@ -264,7 +266,8 @@ class Batch:
         longest = 0
         for part in progress:
             row = self._rows[part.uid]
-            longest = max(longest, part.progress[0] - row.prefilled)
+            row.chunk = part.progress[0] - row.prefilled
+            longest = max(longest, row.chunk)
             row.prefilled, row.unread = part.progress[0], part.progress[1] - part.progress[0]
         if not any(part.end_of_prompt for part in progress):
             # A prompt's end costs a forward pass of its own and says nothing about chunks.

@@ -126,8 +126,11 @@ class MlxChat:
         if entry.state is JobState.PREPARED:
             self._forget(entry)
             return
-        if entry.row.decoding and self._flags.stamp(job) is not None:
+        stamp = self._flags.stamp(job)
+        if stamp is not None and entry.row.decoding:
             entry.wasted += 1  # the step under way computes one more token for it
+        elif stamp is not None and stamp > self._batch.step_began:
+            entry.wasted_prompt += entry.row.chunk
         self._leave(entry)
 
     def _leave(self, entry: Job) -> None:
@@ -205,7 +208,8 @@ class MlxChat:
         for entry in leaving:
             self._kept.keep(entry.scope, entry.row)
             self._forget(entry)
-            self._events.append(Released(entry.id, self._clock(), entry.wasted, entry.usage))
+            at, usage = self._clock(), entry.usage
+            self._events.append(Released(entry.id, at, entry.wasted, usage, entry.wasted_prompt))
 
     def _compute(self) -> None:
         self._tidy = False

@@ -45,6 +45,7 @@ class Job:
     reserve_bytes: int = 0
     cached_tokens: int = 0
     wasted: int = 0
+    wasted_prompt: int = 0
 
     @property
     def usage(self) -> Usage:
