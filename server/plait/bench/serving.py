@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 from asyncio.subprocess import PIPE, STDOUT, Process
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 
 import psutil
@@ -63,10 +63,12 @@ class Server:
 
 
 @contextlib.asynccontextmanager
-async def own_server(engine: str, **settings: int | str) -> AsyncIterator[Server]:
+async def own_server(
+    engine: str, *, on_line: Callable[[str], None] = lambda _: None, **settings: int | str
+) -> AsyncIterator[Server]:
     """Serve `engine` for chat on a free port until the block ends; other methods if asked for.
 
-    `settings` as in docs/configuration.md.
+    `settings` as in docs/configuration.md. `on_line` gets each line that it prints once it serves.
 
     Raises BenchError when it does not come up.
     """
@@ -87,7 +89,7 @@ async def own_server(engine: str, **settings: int | str) -> AsyncIterator[Server
     try:
         async with asyncio.timeout(START_SECONDS):
             url = await _read_url(process, lines)
-        reader = asyncio.create_task(_read_rest(process, lines))
+        reader = asyncio.create_task(_read_rest(process, lines, on_line))
         try:
             yield Server(url, process.pid)
         finally:
@@ -113,10 +115,11 @@ async def _read_url(process: Process, lines: deque[str]) -> str:
     raise BenchError("the server did not start:\n" + "".join(lines))
 
 
-async def _read_rest(process: Process, lines: deque[str]) -> None:
+async def _read_rest(process: Process, lines: deque[str], on_line: Callable[[str], None]) -> None:
     assert process.stdout is not None
     while line := await process.stdout.readline():
         lines.append(line.decode(errors="replace"))
+        on_line(lines[-1])
 
 
 async def _stop(process: Process) -> None:
