@@ -178,14 +178,14 @@ class Released(msgspec.Struct, tag="released", array_like=True):
     """Slot and KV of the job are back, nothing more is computed for it; one per started job.
 
     `at`: when. `wasted`: units computed after the cancel's arrival at the worker, else 0;
-    `wasted_prompt`: prompt tokens, likewise.
+    `wasted_prompt`: chunks of prompt, likewise, each by its tokens.
     """
 
     job: int
     at: float
     wasted: int
     usage: Usage
-    wasted_prompt: int = 0
+    wasted_prompt: list[int] = []
 
 
 class Pong(msgspec.Struct, tag="pong", array_like=True):

@@ -34,7 +34,7 @@ class Cost(msgspec.Struct):
     released_at: float
     usage: dict[str, int]
     wasted: int
-    wasted_prompt: int
+    wasted_prompt: list[int]
 
 
 @dataclass(slots=True)

@@ -112,13 +112,13 @@ def _account_by_log(told: Account, requests: list[Sent], entries: Mapping[str, E
                 line.released_at,
                 line.usage.get("completion_tokens", 0) + line.wasted,
                 line.usage.get("prompt_tokens", 0),
-                line.wasted_prompt,
+                tuple(line.wasted_prompt),
             )
             if line.started_at is not None:
                 told.queue_waits[sent.index] = line.started_at - line.opened_at
         if sent.left is not None:
             span = told.spans.get(sent.index)
-            decoded, prompt = (0, 0) if span is None else (span.decoded, span.prompt_after or 0)
+            decoded, prompt = (0, 0) if span is None else (span.decoded, sum(span.chunks_after))
             told.decoded_after[sent.index] = max(0, decoded - sent.received)
             told.prefilled_after[sent.index] = prompt
     told.dead_seconds = engine_seconds(

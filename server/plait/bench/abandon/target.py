@@ -59,13 +59,14 @@ class Exchange(Protocol):
 class Span:
     """One request as its server knows it. Moments are monotonic seconds; `started_at` None: it
     never got a slot. `decoded`: tokens in all, those included that nobody was sent.
-    `prompt_after`: prompt tokens computed after the server had read that the reader left."""
+    `chunks_after`: pieces of prompt, each by its tokens, that were computed after the server had
+    read that the reader left."""
 
     started_at: float | None
     released_at: float
     decoded: int
     prompt_tokens: int = 0
-    prompt_after: int | None = None
+    chunks_after: tuple[int, ...] = ()
 
 
 @dataclass(slots=True)

@@ -48,7 +48,7 @@ class Job:
     cancelled: bool = False
     error: PlaitError | None = None
     wasted: int = 0
-    wasted_prompt: int = 0
+    wasted_prompt: list[int] = field(default_factory=list)  # chunks by their tokens
     cached_tokens: int | None = None
     processed_tokens: int = 0
     reseeded: bool = False
@@ -120,7 +120,7 @@ class Job:
         """`dead`: it was computed after the cancel."""
         if dead:
             before = max(self.processed_tokens, progress.cache)
-            self.wasted_prompt += max(0, progress.processed - before)
+            self.wasted_prompt.append(max(0, progress.processed - before))
         self.processed_tokens = progress.processed
         if self.cached_tokens is None:  # later requests reuse the job's own work
             self.cached_tokens = progress.cache
@@ -130,7 +130,7 @@ class Job:
         if self.decoding:
             self.wasted += 1
         else:
-            self.wasted_prompt += min(chunk_tokens, self.unread_tokens)
+            self.wasted_prompt.append(min(chunk_tokens, self.unread_tokens))
 
     def hidden_before(self, chunk: Chunk) -> int:
         """Tokens sampled since the last chunk and not delivered, this chunk's own not counted."""

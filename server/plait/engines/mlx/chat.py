@@ -130,7 +130,7 @@ class MlxChat:
         if stamp is not None and entry.row.decoding:
             entry.wasted += 1  # the step under way computes one more token for it
         elif stamp is not None and stamp > self._batch.step_began:
-            entry.wasted_prompt += entry.row.chunk
+            entry.wasted_prompt.append(entry.row.chunk)
         self._leave(entry)
 
     def _leave(self, entry: Job) -> None:

@@ -7,7 +7,7 @@ no batch and no scheduling: `chat` moves jobs from state to state.
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -45,7 +45,7 @@ class Job:
     reserve_bytes: int = 0
     cached_tokens: int = 0
     wasted: int = 0
-    wasted_prompt: int = 0
+    wasted_prompt: list[int] = field(default_factory=list)  # chunks by their tokens
 
     @property
     def usage(self) -> Usage:
