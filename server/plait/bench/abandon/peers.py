@@ -1,0 +1,68 @@
+"""Foreign targets by name: `llama-server`, `mlx_lm.server`, or the URL of somebody's server.
+
+The two named ones run in a child of ours, with the model, slots, context and threads Plait's own
+worker would load. A URL's server is measured as it is. All do the same work: see `openai_target`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import AsyncIterator
+from typing import Literal
+
+from plait.bench.abandon.http_exchange import Address
+from plait.bench.abandon.llama_server import NAME as LLAMA_SERVER, llama_server
+from plait.bench.abandon.mlx_server import NAME as MLX_SERVER, mlx_server
+from plait.bench.abandon.openai_target import OpenAITarget, model_of
+from plait.bench.abandon.somebodys import accountant_for
+from plait.bench.serving import BenchError
+from plait.engines.base import LoadSpec
+
+PEERS = (LLAMA_SERVER, MLX_SERVER)
+
+
+@contextlib.asynccontextmanager
+async def open_target(
+    name: str,
+    *,
+    slots: int = 4,
+    context_tokens: int = 4096,
+    max_tokens: int = 1024,
+    api_key: str | None = None,
+) -> AsyncIterator[OpenAITarget]:
+    """Ready until the block ends. `name`: one of `PEERS` or http://host:port.
+
+    The other settings are for the named ones; `api_key` is for a URL. Raises BenchError.
+    """
+    if name == LLAMA_SERVER:
+        spec = peer_spec("llamacpp", slots, context_tokens, max_tokens)
+        async with llama_server(spec) as target:
+            yield target
+    elif name == MLX_SERVER:
+        async with mlx_server(peer_spec("mlx", slots, context_tokens, max_tokens)) as target:
+            yield target
+    elif "://" in name:
+        address = Address.of(name, api_key)
+        model = await model_of(address)
+        target = OpenAITarget(f"{model} at {address}", address, model, accountant_for(address))
+        yield target
+    else:
+        known = ", ".join(PEERS)
+        raise BenchError(f"'{name}' is no server to measure: use {known} or http://host:port")
+
+
+def peer_spec(
+    engine: Literal["llamacpp", "mlx"], slots: int, context_tokens: int, max_tokens: int
+) -> LoadSpec:
+    """What Plait's own worker would load."""
+    from plait.config import Config
+    from plait.models import ModelStore
+    from plait.specs import chat_spec
+
+    config = Config(
+        chat_engine=engine,
+        slots=slots,
+        context_tokens=context_tokens,
+        max_tokens=max_tokens,
+    )
+    return chat_spec(config, ModelStore().ensure(config.chat_model, engine))

@@ -1,0 +1,188 @@
+"""From what a server tells of its work, request by request, to what it did for readers who left.
+
+Pure. A server's own record numbers its tasks in order of arrival and does not know our requests;
+`matched` pairs the two by order, and where requests came within moments of each other by how they
+ended. All moments are on the client's monotonic clock. Does NOT know any server nor its log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from operator import attrgetter
+
+from plait.bench.abandon import target
+from plait.bench.abandon.target import Account
+
+NOTICE_SECONDS = 1.5  # a server may look once a second whether its client is still there
+SWAP_SECONDS = 0.5  # requests sent closer together may have changed places
+CLOCK_SECONDS = 0.05  # the two clocks agree that well
+IMPOSSIBLE = 1000.0
+UNSEEN = 100.0  # a request that hung up may have left before the server took it up
+
+
+@dataclass(slots=True)
+class Sent:
+    """A request as its client saw it. `received`: tokens that had arrived when it left or ended."""
+
+    index: int
+    at: float
+    received: int = 0
+    first: float | None = None
+    ended: float | None = None
+    hung_up: float | None = None
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """Prompt tokens computed from `begin` to `end`; `seconds`: engine time charged for them."""
+
+    begin: float
+    end: float
+    tokens: int
+    seconds: float = 0.0
+
+    def share_after(self, moment: float) -> float:
+        if moment <= self.begin:
+            return 1.0
+        return 0.0 if moment >= self.end else (self.end - moment) / (self.end - self.begin)
+
+
+@dataclass(slots=True)
+class Work:
+    """A task as its server saw it. None: that never happened (or, `cancelled`, was not noticed).
+
+    `decode_seconds`: engine time charged for all `decoded` tokens.
+    """
+
+    order: int
+    launched: float | None = None
+    released: float | None = None
+    cancelled: float | None = None
+    prefill: list[Span] = field(default_factory=list)
+    decoded: int = 0
+    decode_seconds: float = 0.0
+
+    @property
+    def prompt_tokens(self) -> int:
+        """Computed ones."""
+        return sum(span.tokens for span in self.prefill)
+
+
+def account(
+    pairs: Iterable[tuple[Sent, Work]], source: str, busy_seconds: float, cpu_seconds: float | None
+) -> Account:
+    """A hang-up's tokens: decoded beyond those that had arrived, and prompt tokens after it."""
+    told = Account(
+        source, {}, {}, dead_seconds=0.0, busy_seconds=busy_seconds, cpu_seconds=cpu_seconds
+    )
+    assert told.decoded_after is not None
+    assert told.prefilled_after is not None
+    dead = 0.0
+    for sent, work in pairs:
+        if work.launched is not None:
+            told.queue_waits[sent.index] = max(0.0, work.launched - sent.at)
+        if work.released is not None:
+            told.spans[sent.index] = _span(sent, work)
+        if sent.hung_up is None:
+            continue
+        late = max(0, work.decoded - sent.received)
+        parts = _prefill_after(sent, work)
+        told.decoded_after[sent.index] = late
+        told.prefilled_after[sent.index] = round(sum(span.tokens * part for span, part in parts))
+        dead += sum(span.seconds * part for span, part in parts)
+        dead += work.decode_seconds * late / work.decoded if work.decoded else 0.0
+    told.dead_seconds = dead
+    hung_up = len(told.decoded_after)
+    told.mean_after = sum(told.decoded_after.values()) / hung_up if hung_up else None
+    return told
+
+
+def _prefill_after(sent: Sent, work: Work) -> list[tuple[Span, float]]:
+    """Each part of the prompt with the share of it that came after the hang-up."""
+    if sent.hung_up is None or sent.received:
+        return []
+    return [(span, span.share_after(sent.hung_up)) for span in work.prefill]
+
+
+def _span(sent: Sent, work: Work) -> target.Span:
+    assert work.released is not None
+    after = round(sum(span.tokens * part for span, part in _prefill_after(sent, work)))
+    prompt_after = None if sent.hung_up is None else after
+    return target.Span(work.launched, work.released, work.decoded, work.prompt_tokens, prompt_after)
+
+
+def busy_seconds(works: Iterable[Work]) -> float:
+    """How long at least one task was in work."""
+    spans = sorted((w.launched, w.released) for w in works if w.launched and w.released)
+    total, until = 0.0, float("-inf")
+    for begin, end in spans:
+        total += max(0.0, end - max(begin, until))
+        until = max(until, end)
+    return total
+
+
+# --- whose task is whose request -------------------------------------------------------------
+
+
+def matched(sent: Iterable[Sent], works: Iterable[Work]) -> list[tuple[Sent, Work]]:
+    """Pairs of a request and its task; a request that hung up may have none."""
+    requests, tasks = sorted(sent, key=attrgetter("at")), sorted(works, key=attrgetter("order"))
+    pairs = [(requests[i], tasks[j]) for i, j in _aligned(requests, tasks)]
+    swapped = True
+    while swapped:
+        swapped = False
+        for i, ((a, x), (b, y)) in enumerate(pairwise(pairs)):
+            near = b.at - a.at < SWAP_SECONDS
+            if near and mismatch(a, y) + mismatch(b, x) < mismatch(a, x) + mismatch(b, y):
+                pairs[i : i + 2] = [(a, y), (b, x)]
+                swapped = True
+                break
+    return pairs
+
+
+def mismatch(sent: Sent, work: Work) -> float:
+    """Seconds by which the two accounts disagree."""
+    off = 0.0
+    if work.launched is not None and work.launched < sent.at - CLOCK_SECONDS:
+        off += IMPOSSIBLE
+    if work.decoded < sent.received:
+        off += IMPOSSIBLE
+    if sent.hung_up is None:
+        if work.cancelled is not None or work.released is None or sent.ended is None:
+            return off + IMPOSSIBLE
+        return off + abs(work.released - sent.ended)
+    noticed = work.cancelled if work.cancelled is not None else work.released
+    if noticed is None:
+        return off + UNSEEN
+    latest = sent.hung_up + NOTICE_SECONDS
+    return off + max(0.0, sent.hung_up - noticed, (noticed - latest) / 10)
+
+
+def _aligned(requests: Sequence[Sent], tasks: Sequence[Work]) -> list[tuple[int, int]]:
+    """The cheapest pairing that keeps both orders."""
+    width = len(tasks) + 1
+    costs = [[UNSEEN * j for j in range(width)]]
+    for request in requests:
+        skip = UNSEEN if request.hung_up is not None else IMPOSSIBLE
+        above = costs[-1]
+        row = [above[0] + skip]
+        for j, task in enumerate(tasks):
+            both = above[j] + mismatch(request, task)
+            row.append(min(both, above[j + 1] + skip, row[j] + UNSEEN))
+        costs.append(row)
+    pairs = []
+    i, j = len(requests), len(tasks)
+    while i and j:
+        skip = UNSEEN if requests[i - 1].hung_up is not None else IMPOSSIBLE
+        if costs[i][j] == costs[i - 1][j - 1] + mismatch(requests[i - 1], tasks[j - 1]):
+            i, j = i - 1, j - 1
+            pairs.append((i, j))
+        elif costs[i][j] == costs[i - 1][j] + skip:
+            i -= 1
+        else:
+            j -= 1
+    return pairs[::-1]
