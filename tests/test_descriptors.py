@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import errno
+import math
 import resource
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 import structlog
 
-from plait.descriptors import AcceptTrouble, allow_connections
+from plait.descriptors import AcceptTrouble, allow_connections, count_open
 
 ACCEPT = "socket.accept() out of system resource"
 
@@ -87,3 +90,19 @@ def test_accepting_without_descriptors_is_said_once_in_a_while(loop: Loop) -> No
 def test_every_other_fault_is_reported_as_ever(loop: Loop, context: dict[str, Any]) -> None:
     AcceptTrouble()(loop, context)
     assert loop.faults == [context]
+
+
+def test_one_more_file_is_one_more_descriptor() -> None:
+    before = count_open()
+    with Path(__file__).open():
+        assert count_open() == before + 1
+    assert count_open() == before
+
+
+@pytest.mark.usefixtures("low_soft_limit")
+def test_where_none_is_left_to_look_with_the_number_is_unknown() -> None:
+    with contextlib.ExitStack() as files:
+        with contextlib.suppress(OSError):
+            while True:
+                files.enter_context(Path(__file__).open())
+        assert math.isnan(count_open())

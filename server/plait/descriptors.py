@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import math
 import resource
 import time
 from collections.abc import Callable
 from typing import Any
 
+import psutil
 import structlog
 
 OTHER_DESCRIPTORS = 128  # the loop's, the workers', files, and handshakes not yet refused
@@ -33,6 +35,14 @@ def allow_connections(connections: int) -> None:
         resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, hard))
     if reachable < wanted:
         log.warning("descriptors.few", limit=reachable, wanted=wanted, connections=connections)
+
+
+def count_open() -> float:
+    """Descriptors of this process; NaN when none is left to look with. Reads a directory."""
+    try:
+        return psutil.Process().num_fds()
+    except OSError:
+        return math.nan
 
 
 class AcceptTrouble:

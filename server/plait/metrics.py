@@ -7,6 +7,7 @@ global, so tests and embedding programs do not share counters.
 
 from __future__ import annotations
 
+import asyncio
 from typing import Final
 
 from prometheus_client import (
@@ -37,6 +38,10 @@ class Metrics:
         self.loop_lag = Histogram(
             "plait_loop_lag_seconds", "How late the event loop ran", registry=r, buckets=_MS
         )
+        # Both are counted only when the page is asked for.
+        self.tasks = Gauge("plait_tasks", "Tasks of the gateway's event loop", registry=r)
+        self.tasks.set_function(_count_tasks)
+        self.open_fds = Gauge("plait_open_fds", "Descriptors the gateway has open", registry=r)
         self.cores_budget = Gauge(
             "plait_cores_budget", "CPU cores that all models together may compute on", registry=r
         )
@@ -207,3 +212,11 @@ class Metrics:
     def render(self) -> bytes:
         """Prometheus text format 0.0.4."""
         return generate_latest(self.registry)
+
+
+def _count_tasks() -> int:
+    """0 where no event loop runs."""
+    try:
+        return len(asyncio.all_tasks())
+    except RuntimeError:
+        return 0

@@ -7,6 +7,7 @@ repository's `web/` as it stands: no build.
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -21,8 +22,10 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import plait
 from plait.access.access import Access
 from plait.access.apps import Apps
+from plait.descriptors import count_open
 from plait.http.guard import Guard
 from plait.http.security import Perimeter
+from plait.metrics import Metrics
 from plait.scheduling.routing import Models
 
 SECURITY_HEADERS = [
@@ -69,6 +72,7 @@ class Gateway(Protocol):
     models: Models
     access: Access
     apps: Apps
+    metrics: Metrics
 
     def readiness(self) -> dict[str, str]: ...
 
@@ -129,6 +133,7 @@ class Pages:
     async def _metrics(self, request: Request) -> Response:
         if (refusal := self._guard.refusal(request, "metrics")) is not None:
             return refusal
+        self._gateway.metrics.open_fds.set(await asyncio.to_thread(count_open))
         return Response(self._gateway.render_metrics(), media_type=CONTENT_TYPE_LATEST)
 
     async def _status(self, request: Request) -> Response:
