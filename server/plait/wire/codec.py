@@ -71,10 +71,11 @@ def decode_client(text: str | bytes) -> ClientMessage:
 
     Raises Undecodable or BadField; nothing else, whatever `text` holds.
     """
+    whole = _as_text(text)  # a decoder of bytes looks only at what it needs
     try:
-        return _client.decode(text)
+        return _client.decode(whole)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
-        raise _refusal(_as_text(text), error) from None
+        raise _refusal(whole, error) from None
 
 
 def decode_params(method: str, raw: bytes | memoryview | msgspec.Raw) -> Params:
@@ -137,8 +138,9 @@ def decode_server(text: str | bytes) -> ServerMessage | None:
 
     Raises Undecodable when the frame is broken: whoever sent it does not speak plait.v1.
     """
+    whole = _as_text(text)
     try:
-        return _server.decode(text)
+        return _server.decode(whole)
     except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
         if isinstance(error, msgspec.ValidationError) and _names_unknown_type(fault_of(error)):
             return None

@@ -135,29 +135,36 @@ def _read_patiently(text: str) -> Reading:
 
 def _faults(root: dict[str, Any]) -> Iterator[Fault]:
     """What is not JSON in `root`, in no particular order, with its path."""
-    stack: list[tuple[str, dict[str, Any] | list[Any]]] = [("", root)]
+    stack: list[tuple[tuple[str | int, ...], dict[str, Any] | list[Any]]] = [((), root)]
     while stack:
-        path, node = stack.pop()
+        keys, node = stack.pop()
         if isinstance(node, dict) and any(_has_surrogate(key) for key in node):
-            yield Fault(path, "a key holds half of a surrogate pair: not valid Unicode")
+            yield Fault(_path(*keys), "a key holds half of a surrogate pair: not valid Unicode")
         for key, child in node.items() if isinstance(node, dict) else enumerate(node):
             if isinstance(child, (dict, list)):
-                stack.append((_join(path, key), child))
+                stack.append(((*keys, key), child))
             elif isinstance(child, _NotJson):
-                yield Fault(_join(path, key), f"{child.name} is not a JSON number")
+                yield Fault(_path(*keys, key), f"{child.name} is not a JSON number")
             elif isinstance(child, str) and _has_surrogate(child):
-                yield Fault(_join(path, key), "holds half of a surrogate pair: not valid Unicode")
+                what = "holds half of a surrogate pair: not valid Unicode"
+                yield Fault(_path(*keys, key), what)
 
 
 def _has_surrogate(text: str) -> bool:
     return not text.isascii() and re.search("[\ud800-\udfff]", text) is not None
 
 
-def _join(path: str, key: str | int) -> str:
-    """`path.key`, `path[0]`, or just `path` where the key is no name to repeat to anyone."""
-    if isinstance(key, int):
-        return f"{path}[{key}]"
-    return f"{path}.{key}".lstrip(".") if _PLAIN_NAME.fullmatch(key) else path
+def _path(*keys: str | int) -> str:
+    """`a.b[0]`, up to the first key that is no name to repeat to anyone."""
+    path = ""
+    for key in keys:
+        if isinstance(key, int):
+            path += f"[{key}]"
+        elif _PLAIN_NAME.fullmatch(key):
+            path = f"{path}.{key}".lstrip(".")
+        else:
+            break
+    return path
 
 
 # --- the scanner: brackets only, no recursion --------------------------------------------------
@@ -197,7 +204,7 @@ class _Scan:
             if not self.closers or self.closers.pop() != token:
                 raise Unreadable("not valid JSON: brackets do not match")
         elif token in ":,":
-            self._enter(self._last[1:-1] if token == ":" else "")
+            self._enter(_key(self._last) if token == ":" else "")
         elif len(self.closers) == 1:
             self._scalars[self._keys[1]] = token
         self._last = token
@@ -205,13 +212,20 @@ class _Scan:
     def _open(self, closer: str) -> None:
         self.closers.append(closer)
         if self.deep is None and len(self.closers) > MAX_DEPTH:
-            self.deep = _join(_join("", self._keys[1]), self._keys[2])
+            self.deep = _path(*self._keys[1:])
 
     def _enter(self, key: str) -> None:
         """A colon or a comma: from here on, values belong to `key` (none after a comma)."""
         depth = len(self.closers)
         if depth in (1, 2) and self.closers[-1] == "}":
             self._keys[depth:] = [key, *[""] * (2 - depth)]
+
+
+def _key(token: str) -> str:
+    """What a string means as a key; "i\\u0064" is id, too."""
+    if "\\" not in token:
+        return token[1:-1]
+    return _loads(msgspec.Raw(token.encode("utf-8", "replace")), str) or ""
 
 
 def _tokens(text: str) -> Iterator[str]:
