@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -213,17 +213,20 @@ class MemorySocket:
             raise SocketClosed
         return frame
 
-    async def send(self, frame: str | bytes) -> None:
+    async def writable(self) -> None:
         await self._reading.wait()
+
+    def send(self, frames: Sequence[str | bytes]) -> None:
         if self._gone:
             raise SocketClosed
-        if isinstance(frame, str):
-            self.received.append(msgspec.json.decode(frame))
-            self.story.append(self.received[-1])
-        else:
-            self.binary.append(frame)
-            header = decode_binary(frame)
-            self.story.append({"type": "item", "id": header.id, "seq": header.seq})
+        for frame in frames:
+            if isinstance(frame, str):
+                self.received.append(msgspec.json.decode(frame))
+                self.story.append(self.received[-1])
+            else:
+                self.binary.append(frame)
+                header = decode_binary(frame)
+                self.story.append({"type": "item", "id": header.id, "seq": header.seq})
 
     async def close(self, code: int, reason: str) -> None:
         self.closed = (code, reason)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable, Collection
+from collections.abc import AsyncIterator, Callable, Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -30,8 +30,8 @@ class Client(MemorySocket):
         super().__init__()
         self._heard = asyncio.Event()
 
-    async def send(self, frame: str | bytes) -> None:
-        await super().send(frame)
+    def send(self, frames: Sequence[str | bytes]) -> None:
+        super().send(frames)
         self._heard.set()
 
     def ask(self, id: int, model: str, script: str = "tokens=3", **fields: Any) -> None:

@@ -8,12 +8,17 @@ which opens this one connection, instead of a token.
 from __future__ import annotations
 
 import asyncio
+import struct
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Protocol
 
 from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
+from websockets.frames import Opcode
+from websockets.http11 import Request
+from websockets.protocol import State
 
 from plait.access.access import Access
 from plait.access.keyring import Grant
@@ -31,16 +36,29 @@ from plait.wire.close import CloseCode
 if TYPE_CHECKING:
     from uvicorn._types import ASGISendEvent
 
+FIN = 0x80
+SHORT, MEDIUM, LONG = struct.Struct("!BB"), struct.Struct("!BBH"), struct.Struct("!BBQ")
+
 READ_BYTES = 4 * 1024  # some 700 of the tiniest frames: several ms
 MAX_UNREAD_BYTES = 1024 * 1024  # far above what the transport holds before sending waits (64 KiB)
 
 
-class AsgiSocket:
-    """A session's `Socket` over raw ASGI: no object per frame beyond the event itself."""
+class FrameSink(Protocol):
+    """Where frames leave without an ASGI event each: our extension `plait.frames` of the scope."""
 
-    def __init__(self, receive: Receive, send: Send) -> None:
+    writable: asyncio.Event
+
+    def send_frames(self, frames: Sequence[str | bytes]) -> None:
+        """In one write. Raises ClientDisconnected."""
+
+
+class AsgiSocket:
+    """A session's `Socket` over ASGI, but for the frames it sends."""
+
+    def __init__(self, receive: Receive, send: Send, sink: FrameSink) -> None:
         self._receive = receive
         self._send = send
+        self._sink = sink
 
     async def receive(self) -> str | bytes:
         event = await self._receive()
@@ -52,10 +70,12 @@ class AsgiSocket:
         data: bytes = event["bytes"]
         return data
 
-    async def send(self, frame: str | bytes) -> None:
-        kind = "text" if isinstance(frame, str) else "bytes"
+    async def writable(self) -> None:
+        await self._sink.writable.wait()
+
+    def send(self, frames: Sequence[str | bytes]) -> None:
         try:
-            await self._send({"type": "websocket.send", kind: frame})
+            self._sink.send_frames(frames)
         except ClientDisconnected:
             raise SocketClosed from None
 
@@ -107,11 +127,25 @@ class WebSocketEndpoint:
             return
         await receive()  # websocket.connect
         await send({"type": "websocket.accept", "subprotocol": SUBPROTOCOL})
-        socket = AsgiSocket(receive, send)
+        socket = AsgiSocket(receive, send, scope["extensions"]["plait.frames"]["sink"])
         if grant is None:
             await socket.close(CloseCode.UNAUTHORIZED, "a valid token is required")
             return
         await self._gateway.run_session(socket, grant)
+
+
+def encode_frame(frame: str | bytes) -> bytes:
+    """As a server sends it: whole, unmasked (RFC 6455, 5.2). A `str` is a text frame."""
+    if isinstance(frame, str):
+        payload, first = frame.encode(), FIN | Opcode.TEXT
+    else:
+        payload, first = frame, FIN | Opcode.BINARY
+    size = len(payload)
+    if size < 126:
+        return SHORT.pack(first, size) + payload
+    if size < 65536:
+        return MEDIUM.pack(first, 126, size) + payload
+    return LONG.pack(first, 127, size) + payload
 
 
 class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol):
@@ -136,6 +170,16 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol)
         super().connection_lost(exc)
         if self._farewell is not None:
             self._farewell.cancel()
+
+    def handle_connect(self, event: Request) -> None:
+        super().handle_connect(event)
+        if not self.close_sent:
+            self.scope["extensions"]["plait.frames"] = {"sink": self}
+
+    def send_frames(self, frames: Sequence[str | bytes]) -> None:
+        if self.disconnected or self.close_sent or self.conn.state is not State.OPEN:
+            raise ClientDisconnected
+        self.transport.write(b"".join(map(encode_frame, frames)))
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._incoming

@@ -161,6 +161,20 @@ class Outbox:
             del self._heaps[rank]  # safe: the loop ends or restarts from a sorted copy
         return None
 
+    def take_turn(self, max_frames: int, max_bytes: int) -> tuple[list[str | bytes], set[int]]:
+        """The next frames, until one of the bounds is reached, and the ids of the streams that
+        items among them are of."""
+        frames: list[str | bytes] = []
+        ids: set[int] = set()
+        size = 0
+        while len(frames) < max_frames and size < max_bytes and (taken := self.take_nowait()):
+            frame, queue = taken
+            frames.append(frame)
+            size += len(frame)
+            if queue is not None:
+                ids.add(queue.id)
+        return frames, ids
+
     @property
     def empty(self) -> bool:
         return not self._control and not self._heaps

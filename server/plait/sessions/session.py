@@ -54,6 +54,9 @@ from plait.wire.window import Credit
 # A transcription is little, and what it says may be that somebody talks into that audio.
 RANK = {"synthesize": AUDIO, "transcribe": AUDIO, "chat": TEXT, "embed": VECTORS}
 FRAMES_PER_TURN = 16
+# What leaves in one go can no longer be purged, and others wait for it.
+SENT_PER_TURN = 32
+SENT_BYTES_PER_TURN = 32 * 1024
 BATCH_RANKS = 3  # batch streams rank after all interactive ones
 
 
@@ -154,18 +157,16 @@ class Session:
 
     async def _write(self) -> None:
         """The only caller of `send`. Ends by closing the socket, or with it."""
-        frames = 0
         try:
             while True:
-                taken = self.outbox.take_nowait()
-                if taken is not None:
-                    frame, queue = taken
-                    await self._socket.send(frame)
-                    if queue is not None and (stream := self._streams.get(queue.id)):
-                        stream.item_left()
-                    frames += 1
-                    if frames % FRAMES_PER_TURN == 0:
-                        await asyncio.sleep(0)  # `send` itself rarely waits
+                await self._socket.writable()  # and only then take: what waits can be purged
+                frames, ids = self.outbox.take_turn(SENT_PER_TURN, SENT_BYTES_PER_TURN)
+                if frames:
+                    self._socket.send(frames)
+                    for id in ids:
+                        if stream := self._streams.get(id):
+                            stream.items_left()
+                    await asyncio.sleep(0)  # `writable` itself rarely waits
                 elif self._closing is not None:
                     await self._socket.close(*self._closing)
                     return

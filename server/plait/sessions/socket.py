@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Protocol
 
 
@@ -13,7 +14,10 @@ class Socket(Protocol):
     async def receive(self) -> str | bytes:
         """The next frame. Raises SocketClosed."""
 
-    async def send(self, frame: str | bytes) -> None:
-        """Waits while the peer does not read. Raises SocketClosed."""
+    async def writable(self) -> None:
+        """Waits while the peer does not read."""
+
+    def send(self, frames: Sequence[str | bytes]) -> None:
+        """Hand over all of them at once; to be called when `writable`. Raises SocketClosed."""
 
     async def close(self, code: int, reason: str) -> None: ...

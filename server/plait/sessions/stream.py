@@ -161,8 +161,8 @@ class Stream:
             assert self._upload is not None
             self._upload.finish()
 
-    def item_left(self) -> None:
-        """The writer's send() of one of our items returned."""
+    def items_left(self) -> None:
+        """The writer handed items of ours to the socket."""
         if self.live:
             self._owner.outbox.wake(self.queue)
             self._reader.drained()
