@@ -23,6 +23,7 @@ from plait.bench import (
     speak_cli,
     transcribe_cli,
 )
+from plait.bench.abandon import cli as abandon_cli
 from plait.bench.output import (
     EXIT_USAGE,
     Findings,
@@ -76,6 +77,7 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     transcribe_cli.add_arguments(kinds)
     embed_cli.add_arguments(kinds)
     fairness_cli.add_arguments(kinds)
+    abandon_cli.add_arguments(kinds)
 
 
 def _help(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:

@@ -64,7 +64,7 @@ class Server:
 
 @contextlib.asynccontextmanager
 async def own_server(
-    engine: str, *, on_line: Callable[[str], None] = lambda _: None, **settings: int | str
+    engine: str, on_line: Callable[[str], None] = lambda _: None, /, **settings: int | str
 ) -> AsyncIterator[Server]:
     """Serve `engine` for chat on a free port until the block ends; other methods if asked for.
 

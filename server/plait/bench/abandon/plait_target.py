@@ -135,17 +135,17 @@ def _account_by_log(told: Account, requests: list[Sent], entries: Mapping[str, E
 
 @contextlib.asynccontextmanager
 async def open_own(
-    engine: str, slots: int, context_tokens: int, max_tokens: int
+    engine: str, name: str, slots: int, context_tokens: int, max_tokens: int
 ) -> AsyncIterator[PlaitTarget]:
     """A server of our own. Raises BenchError when it does not come up."""
     log = PlaitLog()
     server = own_server(
         engine,
-        on_line=log.take,
+        log.take,
         slots=slots,
         context_tokens=context_tokens,
         max_tokens=max_tokens,
         log_level="debug",
     )
     async with server as running:
-        yield PlaitTarget(f"plait, {engine}", running, log)
+        yield PlaitTarget(name, running, log)

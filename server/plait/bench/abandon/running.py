@@ -22,7 +22,8 @@ Advance = Callable[[int], None]
 class Record:
     """One request as its reader saw it; moments are monotonic seconds.
 
-    `read`: tokens until he left or the answer ended; `read_after`: thrown away afterwards.
+    `read`: tokens until he left or the answer ended; `read_after`: thrown away afterwards, the
+    first of them, where none came before, at `first_after_at`.
     `left_at` None: he read to the end, where it may have come before the moment to leave.
     """
 
@@ -36,6 +37,7 @@ class Record:
     read: int = 0
     left_at: float | None = None
     read_after: int = 0
+    first_after_at: float | None = None
     ended_at: float | None = None
 
     @property
@@ -114,6 +116,8 @@ class _Readers:
                 record.left_at = monotonic()
                 left.set()
                 while (tokens := await exchange.next_tokens()) is not None:
+                    if tokens and record.first_after_at is None:
+                        record.first_after_at = monotonic()
                     record.read_after += tokens
                 record.ended_at = monotonic()
             else:
