@@ -31,6 +31,8 @@ START_SECONDS = 150.0  # a speech model on a machine that does much else
 class LiveServer:
     """Running once built; `stop` (SIGTERM) or `kill` ends it."""
 
+    program: tuple[str, ...] = (sys.executable, "-m", "plait")
+
     def __init__(
         self,
         engine: str = "scripted",
@@ -44,7 +46,7 @@ class LiveServer:
         self.token = ""  # shown for the gauges, where a test's server asks for one
         self._lines: list[str] = []
         self._more = threading.Condition()
-        command = [sys.executable, "-m", "plait", "serve", "--no-open", "--port", "0"]
+        command = [*self.program, "serve", "--no-open", "--port", "0"]
         self.process = subprocess.Popen(
             [
                 *command,

@@ -18,6 +18,7 @@ from dataclasses import dataclass
 
 from plait.installation import child_environment
 
+WORKER_MODULE = "plait.engines.worker"
 MAX_LINE_BYTES = 2000
 MAX_LINES_PER_SECOND = 100
 
@@ -45,12 +46,17 @@ class Child:
 async def spawn_worker(output: WorkerOutput) -> Child:
     """Raises OSError when the machine has no process or file descriptor to spare."""
     ours, theirs = socket.socketpair()
-    read_fd, write_fd = os.pipe()
+    try:
+        read_fd, write_fd = os.pipe()
+    except OSError:
+        ours.close()
+        theirs.close()
+        raise
     try:
         ours.setblocking(False)
         process = await asyncio.create_subprocess_exec(
             # -P: no module is ever imported from the current directory.
-            *(sys.executable, "-P", "-X", "faulthandler", "-m", "plait.engines.worker"),
+            *(sys.executable, "-P", "-X", "faulthandler", "-m", WORKER_MODULE),
             *("--fd", str(theirs.fileno()), "--parent", str(os.getpid())),
             stdin=DEVNULL,
             stdout=write_fd,

@@ -118,6 +118,9 @@ class CommandReader:
             self._deliver(frames)
             while data := _receive(self._sock):
                 self._deliver(self._reader.feed(data))
+        except MemoryError:
+            traceback.print_exc()
+            exit_now(EXIT_MEMORY)
         except BaseException:  # noqa: BLE001 - a worker that hears no cancels must not live on
             traceback.print_exc()
             exit_now(EXIT_BUG)
