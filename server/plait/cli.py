@@ -20,6 +20,7 @@ from typing import TYPE_CHECKING
 
 from plait import __version__
 from plait.config_checks import ConfigError
+from plait.conformance import cli as conformance
 from plait.exits import (
     EXIT_CODES,
     EXIT_FAILED,
@@ -112,6 +113,7 @@ def _parser(*, with_bench: bool) -> argparse.ArgumentParser:
         bench.add_arguments(commands)
     else:
         commands.add_parser("bench", help="measure latency, throughput, accuracy and cancels")
+    conformance.add_arguments(commands)
     doctor = commands.add_parser("doctor", help="look at machine, engines and models")
     doctor.add_argument("--json", action="store_true", help="print the report as JSON")
     _add_config(doctor)
