@@ -18,8 +18,8 @@ _LINE = re.compile(r"(\d+)\.(\d\d)\.(\d{3})\.(\d{3}) \w +(\w+) +(\S+): (.*)$")
 _TASK = re.compile(r"id +\d+ \| task (\d+) \| (.*)$")
 _PROMPT = re.compile(r"new prompt, .*task\.n_tokens = (\d+)")
 _CACHED = re.compile(r"cached n_tokens = (\d+)")
-_PREFILLED = re.compile(r"prompt eval time = +([\d.]+) ms / +(\d+) tokens")
-_DECODED = re.compile(r"eval time = +([\d.]+) ms / +(\d+) tokens")
+_PREFILLED = re.compile(r"prompt eval time = +([\d.]+) ms")
+_DECODED = re.compile(r"eval time = +[\d.]+ ms / +(\d+) tokens")
 _RELEASED = re.compile(r"stop processing: n_tokens = (\d+)")
 _CANCELLED = re.compile(r"cancel task, id_task = (\d+)")
 
@@ -34,7 +34,6 @@ class _Task:
     prompt_tokens: int = 0
     cached_tokens: int = 0
     prefill_seconds: float | None = None
-    decode_seconds: float | None = None
     decoded: int | None = None
     tokens: int = 0
 
@@ -55,7 +54,6 @@ class LlamaLog:
     def __init__(self) -> None:
         self._tasks: dict[int, _Task] = {}
         self._offset: float | None = None  # the client's clock minus the log's
-        self.costs = (1.0, 1.0)  # relative, of a prompt token and of a decoded one
 
     def take(self, line: str, arrived: float) -> None:
         found = _LINE.match(line)
@@ -84,31 +82,10 @@ class LlamaLog:
         """Tasks that are not over are kept out of the account as well."""
         self._tasks.clear()
 
-    def calibrate(self) -> None:
-        """Take the costs of a token from the only task so far, which was alone."""
-        for task in self._tasks.values():
-            if task.prefill_seconds and task.decode_seconds and task.decoded:
-                prefill = task.prefill_seconds / max(1, task.prefilled_tokens())
-                self.costs = prefill, task.decode_seconds / task.decoded
-        self.forget()
-
     def works(self) -> tuple[list[Work], float]:
-        """(tasks by number, busy seconds), with the busy seconds shared out by tokens and costs."""
+        """(tasks by number, busy seconds: while at least one held a slot)."""
         works = [self._work(number, self._tasks[number]) for number in sorted(self._tasks)]
-        busy = busy_seconds(works)
-        weights = sum(self._weight(work) for work in works)
-        scale = busy / weights if weights else 0.0
-        prompt_cost, token_cost = (scale * cost for cost in self.costs)
-        for work in works:
-            work.prefill = [
-                Span(span.begin, span.end, span.tokens, prompt_cost * span.tokens)
-                for span in work.prefill
-            ]
-            work.decode_seconds = token_cost * work.decoded
-        return works, busy
-
-    def _weight(self, work: Work) -> float:
-        return self.costs[0] * work.prompt_tokens + self.costs[1] * work.decoded
+        return works, busy_seconds(works)
 
     def _task(self, number: int) -> _Task:
         return self._tasks.setdefault(number, _Task())
@@ -127,8 +104,7 @@ class LlamaLog:
         elif found := _PREFILLED.match(what):
             self._tasks[number].prefill_seconds = float(found[1]) / 1e3
         elif found := _DECODED.match(what):
-            self._tasks[number].decode_seconds = float(found[1]) / 1e3
-            self._tasks[number].decoded = int(found[2])
+            self._tasks[number].decoded = int(found[1])
         elif found := _RELEASED.match(what):
             self._tasks[number].released = at
             self._tasks[number].tokens = int(found[1])

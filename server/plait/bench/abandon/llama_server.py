@@ -41,9 +41,6 @@ async def llama_server(spec: LoadSpec) -> AsyncIterator[OpenAITarget]:
         model = await model_of(address)
         target = OpenAITarget(NAME, address, model, accountant, EXTRA, signs=True)
         await warm_up(target)
-        await accountant.idle(1)
-        log.calibrate()
-        target.sent.clear()
         yield target
 
 

@@ -14,7 +14,7 @@ from plait.bench.abandon.http_exchange import Address
 from plait.bench.abandon.llama_server import warm_up
 from plait.bench.abandon.mlx_steps import MlxSteps
 from plait.bench.abandon.openai_target import OpenAITarget, StreamedAnswer
-from plait.bench.abandon.served import Sent, account, matched
+from plait.bench.abandon.served import Sent, account, charged_dead_seconds, matched
 from plait.bench.abandon.target import Account
 from plait.bench.serving import BenchError
 from plait.engines.base import LoadSpec
@@ -67,7 +67,10 @@ class StepAccountant:
         await self._idle(len(sent))
         cpu_seconds = self._child.cpu_seconds() - self._cpu_before
         works, busy = self._steps.works()
-        return account(matched(sent, works), SOURCE, busy, cpu_seconds)
+        pairs = matched(sent, works)
+        told = account(pairs, SOURCE, busy, cpu_seconds)
+        told.dead_seconds = charged_dead_seconds(pairs)
+        return told
 
     async def _idle(self, tasks: int) -> None:
         """Until all that came to the batch has left it. Raises BenchError."""

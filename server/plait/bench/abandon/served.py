@@ -13,6 +13,7 @@ from itertools import pairwise
 from operator import attrgetter
 
 from plait.bench.abandon import target
+from plait.bench.abandon.dead import engine_seconds
 from plait.bench.abandon.target import Account
 
 NOTICE_SECONDS = 1.5  # a server may look once a second whether its client is still there
@@ -73,15 +74,15 @@ class Work:
 
 
 def account(
-    pairs: Iterable[tuple[Sent, Work]], source: str, busy_seconds: float, cpu_seconds: float | None
+    pairs: Sequence[tuple[Sent, Work]], source: str, busy_seconds: float, cpu_seconds: float | None
 ) -> Account:
-    """A hang-up's tokens: decoded beyond those that had arrived, and prompt tokens after it."""
-    told = Account(
-        source, {}, {}, dead_seconds=0.0, busy_seconds=busy_seconds, cpu_seconds=cpu_seconds
-    )
-    assert told.decoded_after is not None
-    assert told.prefilled_after is not None
-    dead = 0.0
+    """A hang-up's tokens: decoded beyond those that had arrived, and prompt tokens after it.
+
+    `dead_seconds` by the time each request held a slot, as for Plait.
+    """
+    told = Account(source, busy_seconds=busy_seconds, cpu_seconds=cpu_seconds)
+    told.decoded_after, told.prefilled_after = {}, {}
+    parts = {}
     for sent, work in pairs:
         if work.launched is not None:
             told.queue_waits[sent.index] = max(0.0, work.launched - sent.at)
@@ -89,16 +90,29 @@ def account(
             told.spans[sent.index] = _span(sent, work)
         if sent.hung_up is None:
             continue
-        late = max(0, work.decoded - sent.received)
-        parts = _prefill_after(sent, work)
-        told.decoded_after[sent.index] = late
-        told.prefilled_after[sent.index] = round(sum(span.tokens * part for span, part in parts))
-        dead += sum(span.seconds * part for span, part in parts)
-        dead += work.decode_seconds * late / work.decoded if work.decoded else 0.0
-    told.dead_seconds = dead
+        told.decoded_after[sent.index] = _decoded_after(sent, work)
+        told.prefilled_after[sent.index] = sum(_chunks_after(sent, work))
+        if work.released is not None and work.released > sent.hung_up:
+            parts[sent.index] = (sent.hung_up, work.released)
+    told.dead_seconds = engine_seconds(told.spans, parts)
     hung_up = len(told.decoded_after)
     told.mean_after = sum(told.decoded_after.values()) / hung_up if hung_up else None
     return told
+
+
+def charged_dead_seconds(pairs: Iterable[tuple[Sent, Work]]) -> float:
+    """Of a server that tells each step's time: what was computed after the hang-ups took."""
+    dead = 0.0
+    for sent, work in pairs:
+        if sent.hung_up is not None:
+            dead += sum(span.seconds * part for span, part in _prefill_after(sent, work))
+            if work.decoded:
+                dead += work.decode_seconds * _decoded_after(sent, work) / work.decoded
+    return dead
+
+
+def _decoded_after(sent: Sent, work: Work) -> int:
+    return max(0, work.decoded - sent.received)
 
 
 def _prefill_after(sent: Sent, work: Work) -> list[tuple[Span, float]]:
@@ -108,11 +122,15 @@ def _prefill_after(sent: Sent, work: Work) -> list[tuple[Span, float]]:
     return [(span, span.share_after(sent.hung_up)) for span in work.prefill]
 
 
+def _chunks_after(sent: Sent, work: Work) -> tuple[int, ...]:
+    chunks = (round(span.tokens * part) for span, part in _prefill_after(sent, work))
+    return tuple(tokens for tokens in chunks if tokens)
+
+
 def _span(sent: Sent, work: Work) -> target.Span:
     assert work.released is not None
-    after = round(sum(span.tokens * part for span, part in _prefill_after(sent, work)))
-    prompt_after = None if sent.hung_up is None else after
-    return target.Span(work.launched, work.released, work.decoded, work.prompt_tokens, prompt_after)
+    chunks = _chunks_after(sent, work)
+    return target.Span(work.launched, work.released, work.decoded, work.prompt_tokens, chunks)
 
 
 def busy_seconds(works: Iterable[Work]) -> float:
