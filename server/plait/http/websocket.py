@@ -40,6 +40,7 @@ FIN = 0x80
 SHORT, MEDIUM, LONG = struct.Struct("!BB"), struct.Struct("!BBH"), struct.Struct("!BBQ")
 
 READ_BYTES = 4 * 1024  # some 700 of the tiniest frames: several ms
+LATE_SECONDS = 1.0  # a timer that fires so late was held up by a suspended process, or a stall
 MAX_UNREAD_BYTES = 1024 * 1024  # far above what the transport holds before sending waits (64 KiB)
 
 
@@ -197,6 +198,13 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol)
         """The pongs of one read leave together, in `buffer_updated`."""
 
     def keepalive_timeout(self) -> None:
+        """Not by a clock that went on while this process did not run: the pong may lie unread."""
+        assert self.ping_timeout is not None
+        now = self.loop.time()
+        if now - self.ping_sent_at - self.ping_timeout > LATE_SECONDS:
+            self.ping_sent_at = now
+            self.pong_timer = self.loop.call_later(self.ping_timeout, self.keepalive_timeout)
+            return
         super().keepalive_timeout()
         self.transport.abort()
 
