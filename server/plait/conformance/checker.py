@@ -29,6 +29,7 @@ class Checker:
     _welcomed: bool = False
     _pings: dict[int, list[set[int]]] = field(default_factory=dict)
     _cancelled: set[int] = field(default_factory=set)
+    _reserved: set[int] = field(default_factory=set)
 
     # --- what was sent ---------------------------------------------------------------------------
 
@@ -46,8 +47,15 @@ class Checker:
             if isinstance(seq, int):
                 self.streams[id].sent_ack(seq, window if isinstance(window, int) else None)
 
+    def reserve(self, id: int) -> None:
+        """An open with this id is coming in a text that may be beyond reading."""
+        self._reserved.add(id)
+        self.streams[id] = StreamRules(id, Contents("", {}), self.window)
+
     def _opened(self, id: int, message: Mapping[str, Any]) -> None:
-        if id in self.streams:
+        if id in self._reserved:
+            self._reserved.discard(id)
+        elif id in self.streams:
             self.streams[id].refusable += 1
             return
         params, window = message.get("params"), message.get("window", self.window)

@@ -90,8 +90,6 @@ class Contents:
         if content is not None and not isinstance(content, str):
             return [("§3 chat", "`content` a string", repr(content)[:200])]
         self.text += content or ""
-        if self.params.get("logprobs") and content and not data.get("logprobs"):
-            return [("§3 chat", "`logprobs` with the content, as asked for", repr(data)[:200])]
         return []
 
     def _transcribe(self, data: Mapping[str, Any]) -> list[Fault]:

@@ -91,6 +91,7 @@ class Peer:
         """Uses it up here: for opens that are written by hand."""
         self._next_id += 1
         self.streams[self._next_id] = Heard(self._next_id, "")
+        self.checker.reserve(self._next_id)
         return self._next_id
 
     def cancel(self, *streams: Heard, **fields: Any) -> None:

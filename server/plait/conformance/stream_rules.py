@@ -145,7 +145,7 @@ class StreamRules:
         if kind == "done" and not self.started:
             faults.append(("§2", "`started` before `done`", "done"))
         reason = message.get("finish_reason", "stop")
-        if self.contents.method != "chat" and reason != "stop":
+        if self.contents.method not in ("chat", "") and reason != "stop":
             faults.append(("§2", "finish_reason `stop` of all methods but chat", reason))
         return faults
 

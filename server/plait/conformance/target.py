@@ -69,8 +69,10 @@ class Target:
     def path(self) -> str:
         return urlsplit(self.url).path
 
-    def without_token(self) -> Target:
-        return replace(self, token="")
+    def as_page(self) -> Target:
+        """Without a token, and with an Origin: the server's own where none was given."""
+        own = "http" + self.url.removeprefix("ws").removesuffix(self.path)
+        return replace(self, token="", origin=self.origin or own)
 
     async def connect(
         self,

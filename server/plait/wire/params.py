@@ -35,9 +35,10 @@ class ChatParams(msgspec.Struct, frozen=True, omit_defaults=True):
     min_p: Annotated[float, Meta(ge=0, le=1)] = 0.0
     repetition_penalty: Annotated[float, Meta(gt=0, le=10)] = 1.0
     seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] | None = None
-    stop: Annotated[
-        list[Annotated[str, Meta(min_length=1, max_length=4096)]], Meta(max_length=16)
-    ] = msgspec.field(default_factory=list)
+    stop: (
+        Annotated[list[Annotated[str, Meta(min_length=1, max_length=4096)]], Meta(max_length=16)]
+        | None
+    ) = None
     tools: Annotated[list[dict[str, Any]], Meta(max_length=128)] | None = None
     tool_choice: str | dict[str, Any] = "auto"
     parallel_tool_calls: bool = True

@@ -6,6 +6,8 @@ import base64
 import json
 from dataclasses import replace
 
+from websockets.exceptions import InvalidStatus
+
 from plait.conformance.cases import Broken, Skipped, case, expect
 from plait.conformance.lab import Lab
 from plait.conformance.peer import Peer
@@ -27,8 +29,13 @@ def _guarded(lab: Lab) -> Target:
 
 async def _closed_4401(lab: Lab, token: str) -> None:
     offered = (SUBPROTOCOL, as_subprotocol(token))
-    target = lab.target.without_token()
-    peer = Peer(await target.connect(subprotocols=offered), target.seconds)
+    target = lab.target.as_page()
+    try:
+        peer = Peer(await target.connect(subprotocols=offered), target.seconds)
+    except InvalidStatus as refused:
+        if refused.response.status_code != 403:
+            raise
+        raise Skipped(f"{target.origin} may not connect; give --origin one that may") from refused
     lab.peers.append(peer)
     try:
         await peer.closes(4401, "a wrong token as a subprotocol")
@@ -55,7 +62,7 @@ async def wrong_token_of_a_page(lab: Lab) -> None:
 async def token_of_a_page(lab: Lab) -> None:
     target = _guarded(lab)
     offered = (SUBPROTOCOL, as_subprotocol(target.token))
-    async with lab.connect(target.without_token(), subprotocols=offered) as peer:
+    async with lab.connect(target.as_page(), subprotocols=offered) as peer:
         expect(peer.ws.subprotocol == SUBPROTOCOL, "plait.v1 selected", peer.ws.subprotocol)
 
 
@@ -64,7 +71,7 @@ async def ticket(lab: Lab) -> None:
     target = _guarded(lab)
     got = await _ticket(target)
     offered = (SUBPROTOCOL, as_subprotocol(got))
-    async with lab.connect(target.without_token(), subprotocols=offered) as peer:
+    async with lab.connect(target.as_page(), subprotocols=offered) as peer:
         await lab.works(peer)
     await _closed_4401(lab, got)
 

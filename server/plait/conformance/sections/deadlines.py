@@ -45,10 +45,16 @@ async def without_input(lab: Lab) -> None:
     if not takes:
         raise Skipped("no method that takes input is offered")
     async with lab.connect() as peer:
-        for method in takes:
-            params = lab.short(method) if method == "transcribe" else {}
-            begin = time.monotonic()
-            stream = peer.open(method, params, deadline_ms=DEADLINE_MS)
+        begin = time.monotonic()
+        streams = [
+            peer.open(
+                method,
+                lab.short(method) if method == "transcribe" else {},
+                deadline_ms=DEADLINE_MS,
+            )
+            for method in takes
+        ]
+        for stream in streams:
             await _ends_by_deadline(lab, peer, stream, begin)
 
 

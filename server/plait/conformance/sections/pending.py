@@ -84,19 +84,12 @@ async def queued(lab: Lab) -> None:
         expect_nothing_done(last)
 
 
-@case("S2", "positions of those that wait are their order, 0 is next", needs=["chat"])
-async def positions(lab: Lab) -> None:
-    async with lab.connect() as peer:
-        waiting = await _fill(lab, peer)
-        seen = [s.accepted[-1]["position"] for s in waiting if not s.started]
-        expect(len(set(seen)) == len(seen), "different positions", seen, "§2")
-        lab.note(f"positions {seen[:6]}")
-
-
-@case("R4", "a cancel of one that waits moves the queue up", needs=["chat"])
+@case("R4", "each that waits has a position; cancels move the queue up", needs=["chat"])
 async def queue_moves_up(lab: Lab) -> None:
     async with lab.connect() as peer:
-        first, *others = await _fill(lab, peer)
+        first, *others = waiting = await _fill(lab, peer)
+        seen = [stream.accepted[-1]["position"] for stream in waiting if not stream.started]
+        expect(len(set(seen)) == len(seen), "a position of its own for each", seen, "S2")
         last = others[-1]
         before = last.accepted[-1]["position"]
         peer.cancel(first, *others[:-1])

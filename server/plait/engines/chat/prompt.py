@@ -119,7 +119,7 @@ class ChatTokenizer:
             calls = CallParser(self._dialect, names_of(tools), parallel=params.parallel_tool_calls)
         if grammar is not None:
             watch = Watch(grammar)
-        return AnswerText(self.vocabulary, params.stop, max_tokens, calls, watch)
+        return AnswerText(self.vocabulary, params.stop or [], max_tokens, calls, watch)
 
     def _render(self, params: ChatParams) -> tuple[str, str]:
         """A template that looks at no tools is told of them, and of calls, in plain words."""

@@ -1,6 +1,6 @@
-"""A chat of the scripted engine that calls tools: the words of its script, then the calls.
+"""Chats of the scripted engine with more than words: calls of tools, stop strings, logprobs.
 
-They are written the way Hermes does, a few characters a token, and told from text by the parser
+Calls come after the words of the script. They are written the way Hermes does, a few characters a token, and told from text by the parser
 that all chat engines share. `tool_choice` is obeyed; a form of JSON cannot be forced here, as there
 is no grammar. Knows no slots and no time.
 """
@@ -38,12 +38,33 @@ class CallingJob(ChatJob):
         return [] if delta is None else [Item(self.job, delta.data, units=delta.tokens)]
 
 
+@dataclass(slots=True)
+class SureJob(ChatJob):
+    """With `logprobs`: no other token was ever likely."""
+
+    def advance(self) -> list[Event]:
+        return [self._with_logprobs(event) for event in ChatJob.advance(self)]
+
+    def _with_logprobs(self, event: Event) -> Event:
+        if not isinstance(event, Item):
+            return event
+        data = msgspec.json.decode(event.data)
+        entry = {"token": data["content"], "logprob": 0.0, "top": []}
+        return Item(self.job, msgspec.json.encode(data | {"logprobs": [entry]}))
+
+
+def _wants_logprobs(asked: int | bool) -> bool:
+    """0 is a number: of the token chosen, and of no other."""
+    return asked is not False
+
+
 def chat_job(
     job: int, params: dict[str, Any], script: Script, *, prompt_tokens: int, max_tokens: int
 ) -> ChatJob:
     """Raises `InvalidRequest` where a form of JSON is asked for."""
-    if not params.get("tools") and not params.get("response_format"):
-        return ChatJob(job, script, prompt_tokens=prompt_tokens, max_tokens=max_tokens)
+    if not any(params.get(name) for name in ("tools", "response_format", "stop")):
+        kind = SureJob if _wants_logprobs(params.get("logprobs", False)) else ChatJob
+        return kind(job, script, prompt_tokens=prompt_tokens, max_tokens=max_tokens)
     asked = msgspec.convert(params, ChatParams)
     if (asked.response_format or {}).get("type", "text") != "text":
         raise cannot_force("response_format")
@@ -53,7 +74,7 @@ def chat_job(
         calls = CallParser(HERMES, names_of(tools), parallel=asked.parallel_tool_calls)
         pieces += _cut(_calls(tools, asked.tool_choice, script))
     vocabulary = Vocabulary([piece.encode() for piece in pieces], frozenset({len(pieces)}))
-    answer = AnswerText(vocabulary, asked.stop, max_tokens, calls)
+    answer = AnswerText(vocabulary, asked.stop or [], max_tokens, calls)
     return CallingJob(
         job, script, prompt_tokens=prompt_tokens, max_tokens=max_tokens, answer=answer
     )
