@@ -24,6 +24,7 @@ from plait.bench import (
     transcribe_cli,
 )
 from plait.bench.abandon import cli as abandon_cli
+from plait.bench.gateway import cli as gateway_cli
 from plait.bench.output import (
     EXIT_USAGE,
     Findings,
@@ -33,6 +34,7 @@ from plait.bench.output import (
     publish_measured,
 )
 from plait.bench.serving import Server, own_server
+from plait.bench.soak import cli as soak_cli
 from plait.client import connect
 from plait.config import default_chat_engine
 from plait.engines.base import LoadSpec
@@ -78,6 +80,8 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     embed_cli.add_arguments(kinds)
     fairness_cli.add_arguments(kinds)
     abandon_cli.add_arguments(kinds)
+    gateway_cli.add_arguments(kinds)
+    soak_cli.add_arguments(kinds)
 
 
 def _help(parser: argparse.ArgumentParser, parsed: argparse.Namespace) -> int:
