@@ -19,13 +19,13 @@ from plait.engines.base import (
     Command,
     Consumed,
     EngineInfo,
-    Event,
     Failed,
     Fault,
     Feed,
     Finished,
     FinishInput,
     Item,
+    JobEvent,
     Pause,
     Prepare,
     Prepared,
@@ -188,7 +188,7 @@ class PlayedEngine:
         self.running.clear()
         self.scheduler.on_worker_lost(EngineCrashed("the worker died"))
 
-    def _emit(self, event: Event) -> None:
+    def _emit(self, event: JobEvent) -> None:
         self.scheduler.on_events([event])
 
 

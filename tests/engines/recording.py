@@ -8,7 +8,16 @@ from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from plait.engines.base import Cancel, EngineInfo, Event, Loading, LoadSpec, Prepare, Start, Stats
+from plait.engines.base import (
+    Cancel,
+    EngineInfo,
+    JobEvent,
+    Loading,
+    LoadSpec,
+    Prepare,
+    Start,
+    Stats,
+)
 from plait.engines.process import EngineProcess
 from plait.engines.restart import Limits
 from plait.errors import PlaitError
@@ -40,7 +49,7 @@ class RecordingListener:
     def on_ready(self, info: EngineInfo) -> None:
         self._told.put_nowait(info)
 
-    def on_events(self, events: list[Event]) -> None:
+    def on_events(self, events: list[JobEvent]) -> None:
         for event in events:
             self._told.put_nowait(event)
 

@@ -224,8 +224,8 @@ def test_a_slow_reader_gets_every_final_once_and_the_newest_of_what_waits(
             data = msgspec.json.decode(taken[0])["data"]
             if data != "xxx":
                 assert waiting.pop(0) == tuple(map(int, data.split()))
-        assert [p.item.data for p in stream.items if p.item.revises] == [
+        assert [item.data for item in stream.items if item.revises] == [
             b'"%d %d"' % pair for pair in waiting
         ]
-        assert stream.queued_bytes == sum(len(p.item.data) for p in stream.items)
+        assert stream.queued_bytes == sum(len(item.data) for item in stream.items)
         assert len(stream.revisable) == len(waiting)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Literal, Protocol
 
-from plait.engines.events import EngineInfo, Event, Stats
+from plait.engines.events import EngineInfo, JobEvent, Stats
 from plait.errors import PlaitError
 
 State = Literal[
@@ -22,7 +22,7 @@ class EngineListener(Protocol):
 
     def on_ready(self, info: EngineInfo) -> None: ...
 
-    def on_events(self, events: list[Event]) -> None:
+    def on_events(self, events: list[JobEvent]) -> None:
         """Job events of one frame, in order."""
 
     def on_worker_lost(self, error: PlaitError) -> None:

@@ -23,6 +23,8 @@ from plait.engines.base import (
     Event,
     Fault,
     Gauges,
+    Item,
+    JobEvent,
     LoadFailed,
     Loading,
     LoadSpec,
@@ -224,9 +226,11 @@ class EngineProcess:
 
     def _receive(self, events: list[Event]) -> None:
         assert self._worker is not None
-        job_events: list[Event] = []
+        job_events: list[JobEvent] = []
         for event in events:
             match event:
+                case Item():
+                    job_events.append(event)  # the commonest by far
                 case Pong(stats=stats) | Gauges(stats=stats):
                     self._observe(self._worker, stats)
                 case Loading() | Ready() | LoadFailed() if not self._wanted:

@@ -5,6 +5,7 @@ Only passes on; every lease is the scheduler's. Nothing here looks into an item.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Protocol, assert_never
 
 from plait.engines.base import (
@@ -36,18 +37,41 @@ class JobTurn(Protocol):
 
 
 class JobEvents:
-    """Owned by one scheduler."""
+    """Owned by one scheduler; `tickets` are its own, by job."""
 
-    def __init__(self, turn: JobTurn, metrics: ModelMetrics, pauses: Pauses) -> None:
+    def __init__(
+        self,
+        tickets: Mapping[int, Ticket],
+        turn: JobTurn,
+        metrics: ModelMetrics,
+        pauses: Pauses,
+    ) -> None:
+        self._tickets = tickets
         self._turn = turn
         self._metrics = metrics
         self._pauses = pauses
 
-    def receive(self, ticket: Ticket, event: JobEvent) -> None:
-        match event:
-            case Item():
-                self._metrics.units(event.units)
+    def receive(self, events: list[JobEvent]) -> None:
+        units = 0
+        for event in events:
+            # Unknown: a pending job whose cancel crossed the worker's answer.
+            ticket = self._tickets.get(event.job)
+            if ticket is None:
+                continue
+            if isinstance(event, Item):
+                units += event.units
                 ticket.listener.on_item(event)
+            else:
+                self._move(ticket, event)
+        if units:
+            self._metrics.units(units)
+
+    def _move(
+        self,
+        ticket: Ticket,
+        event: Consumed | Failed | Finished | Prepared | Refused | Released | Starved,
+    ) -> None:
+        match event:
             case Consumed():
                 ticket.listener.on_consumed(event.bytes)
             case Starved():

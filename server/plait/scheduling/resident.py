@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Protocol
 
-from plait.engines.base import EngineInfo, Event, KeepPrefixes, LoadSpec, Stats
+from plait.engines.base import EngineInfo, JobEvent, KeepPrefixes, LoadSpec, Stats
 from plait.errors import ModelLoadFailed, PlaitError
 from plait.scheduling.ledger import Ledger, not_available
 from plait.scheduling.machine_metrics import ResidentMetrics
@@ -185,7 +185,7 @@ class Resident:
         self.scheduler.on_ready(info)
         self._changed()
 
-    def on_events(self, events: list[Event]) -> None:
+    def on_events(self, events: list[JobEvent]) -> None:
         self.scheduler.on_events(events)
 
     def on_stats(self, stats: Stats) -> None:

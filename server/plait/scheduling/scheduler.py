@@ -21,7 +21,6 @@ from typing import Any
 from plait.engines.base import (
     Cancel,
     EngineInfo,
-    Event,
     Feed,
     FinishInput,
     JobEvent,
@@ -89,7 +88,7 @@ class Scheduler:
             clock,
         )
         self._pump = Pump(self, self._line, self._leases, self._pauses, clock)
-        self._job_events = JobEvents(self, self._metrics, self._pauses)
+        self._job_events = JobEvents(self._tickets, self, self._metrics, self._pauses)
         self.tenancy = Tenancy(self._tickets, self._line, self._leases, self._pump)
         self._last_job = 0
 
@@ -196,13 +195,8 @@ class Scheduler:
         self.activity.ready(info)
         self._pump.touch()
 
-    def on_events(self, events: list[Event]) -> None:
-        for event in events:
-            assert isinstance(event, JobEvent), "the engine handle keeps the others to itself"
-            # Unknown: a pending job whose cancel crossed the worker's answer.
-            ticket = self._tickets.get(event.job)
-            if ticket is not None:
-                self._job_events.receive(ticket, event)
+    def on_events(self, events: list[JobEvent]) -> None:
+        self._job_events.receive(events)
 
     def on_worker_lost(self, error: PlaitError) -> None:
         """Everything the worker held is free. Loading streams wait for its successor."""

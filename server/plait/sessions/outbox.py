@@ -29,13 +29,6 @@ AUDIO, TEXT, VECTORS = range(3)
 
 
 @dataclass(slots=True, eq=False)
-class Place:
-    """Where an item waits; a revision of it moves in."""
-
-    item: Item
-
-
-@dataclass(slots=True, eq=False)
 class StreamQueue:
     """Items of one stream on their way out, and its credit. Owned by its stream."""
 
@@ -44,8 +37,8 @@ class StreamQueue:
     rank: int
     max_bytes: int
     take_final: Callable[[], str] | None = None  # set when `done` may follow the last item
-    items: deque[Place] = field(default_factory=deque)
-    revisable: dict[int, Place] = field(default_factory=dict)  # of `items`, by what they revise
+    items: deque[Item] = field(default_factory=deque)
+    revisable: dict[int, Item] = field(default_factory=dict)  # of `items`, by what they revise
     queued_bytes: int = 0
     media_bytes: int = 0  # payload of the binary items that left
     sent_bytes: int = 0  # virtual time: bytes sent, moved up to the rank's on becoming ready
@@ -55,19 +48,21 @@ class StreamQueue:
     def put(self, item: Item) -> None:
         """At the end, or in the place of the one that waits and that it revises."""
         self.queued_bytes += len(item.data)
-        place = self.revisable.get(item.revises)
-        if place is not None:
-            self.queued_bytes -= len(place.item.data)
-            place.item = item
+        if not item.revises:
+            self.items.append(item)
             return
-        place = Place(item)
-        self.items.append(place)
-        if item.revises:
-            self.revisable[item.revises] = place
+        revised = self.revisable.get(item.revises)
+        self.revisable[item.revises] = item
+        if revised is None:
+            self.items.append(item)
+        else:
+            self.queued_bytes -= len(revised.data)
+            self.items[self.items.index(revised)] = item
 
     def take(self) -> Item:
-        item = self.items.popleft().item
-        self.revisable.pop(item.revises, None)
+        item = self.items.popleft()
+        if item.revises:
+            del self.revisable[item.revises]
         self.queued_bytes -= len(item.data)
         return item
 
@@ -112,6 +107,9 @@ class StreamQueue:
         return not self.closed and not self.credit.can_send and bool(self.items)
 
 
+Entry = tuple[int, int, StreamQueue]  # ids break ties, so queues themselves are never compared
+
+
 class Outbox:
     """Fair, bounded, synchronous. The writer takes; streams and the session put."""
 
@@ -119,7 +117,7 @@ class Outbox:
         self._ready = ready
         self._overflow = overflow
         self._control: deque[str] = deque()
-        self._heaps: dict[int, list[tuple[int, int, StreamQueue]]] = {}
+        self._heaps: dict[int, list[Entry]] = {}
         self._virtual: dict[int, int] = {}  # per rank: virtual time of the last frame taken
 
     def send_control(self, frame: str) -> None:
@@ -140,7 +138,7 @@ class Outbox:
             return
         queue.scheduled = True
         queue.sent_bytes = max(queue.sent_bytes, self._virtual.get(queue.rank, 0))
-        self._push(queue)
+        heapq.heappush(self._heaps.setdefault(queue.rank, []), (queue.sent_bytes, queue.id, queue))
         self._ready()
 
     def close(self, queue: StreamQueue) -> None:
@@ -152,13 +150,16 @@ class Outbox:
         """The next frame and, for an item, whose it is; None when nothing may be sent now."""
         if self._control:
             return self._control.popleft(), None
-        for rank in sorted(self._heaps):
-            while heap := self._heaps[rank]:
-                queue = heapq.heappop(heap)[2]
-                queue.scheduled = False
+        while self._heaps:
+            rank = min(self._heaps)
+            heap = self._heaps[rank]
+            while heap:
+                queue = heap[0][2]
                 if queue.sendable:
-                    return self._take_from(queue), queue
-            del self._heaps[rank]  # safe: the loop ends or restarts from a sorted copy
+                    return self._take_from(queue, heap), queue
+                heapq.heappop(heap)
+                queue.scheduled = False
+            del self._heaps[rank]
         return None
 
     def take_turn(self, max_frames: int, max_bytes: int) -> tuple[list[str | bytes], set[int]]:
@@ -179,9 +180,12 @@ class Outbox:
     def empty(self) -> bool:
         return not self._control and not self._heaps
 
-    def _take_from(self, queue: StreamQueue) -> str | bytes:
+    def _take_from(self, queue: StreamQueue, heap: list[Entry]) -> str | bytes:
+        """From the first of `heap`, which moves on to its next turn there or leaves."""
         if not queue.items:
             assert queue.take_final is not None
+            heapq.heappop(heap)
+            queue.scheduled = False
             frame = queue.take_final()
             self.close(queue)
             return frame
@@ -190,14 +194,11 @@ class Outbox:
         self._virtual[queue.rank] = queue.sent_bytes
         queue.sent_bytes += len(item.data) + 64  # 64: an item's envelope, roughly
         if queue.sendable:
-            queue.scheduled = True
-            self._push(queue)
+            heapq.heapreplace(heap, (queue.sent_bytes, queue.id, queue))
+        else:
+            heapq.heappop(heap)
+            queue.scheduled = False
         if item.kind:
             queue.media_bytes += len(item.data)
             return encode_binary(item.kind, item.flags, queue.id, seq, item.aux, item.data)
         return encode_item(queue.id, seq, item.data)
-
-    def _push(self, queue: StreamQueue) -> None:
-        # Ids break ties, so queues themselves are never compared.
-        heap = self._heaps.setdefault(queue.rank, [])
-        heapq.heappush(heap, (queue.sent_bytes, queue.id, queue))

@@ -61,7 +61,8 @@ class Reader:
         """
         queue = self._queue
         waits = queue.blocked or (self._times.paused and not queue.items)
-        if queue.credit.window == 0 or not waits:
+        if waits and queue.credit.window:
+            if "slow" not in self._timers:
+                self._timers.arm("slow", self._slow_seconds, self._slow)
+        else:
             self._timers.disarm("slow")
-        elif "slow" not in self._timers:
-            self._timers.arm("slow", self._slow_seconds, self._slow)

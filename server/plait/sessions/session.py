@@ -166,7 +166,8 @@ class Session:
                     for id in ids:
                         if stream := self._streams.get(id):
                             stream.items_left()
-                    await asyncio.sleep(0)  # `writable` itself rarely waits
+                    if not self.outbox.empty:
+                        await asyncio.sleep(0)  # others' turn; `writable` itself rarely waits
                 elif self._closing is not None:
                     await self._socket.close(*self._closing)
                     return

@@ -36,10 +36,12 @@ class Stopwatch:
     def start(self) -> None:
         self._started = self._clock()
 
-    def item(self) -> float | None:
-        """An item came out of the engine. For the first one: seconds since the open."""
-        if self._first_item is not None:
-            return None
+    @property
+    def had_item(self) -> bool:
+        return self._first_item is not None
+
+    def first_item(self) -> float:
+        """It came out of the engine: so many seconds after the open."""
         self._first_item = self._clock()
         return self._first_item - self.opened
 

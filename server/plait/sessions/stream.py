@@ -96,7 +96,7 @@ class Stream:
     @property
     def live(self) -> bool:
         """Neither ended nor being ended: items may still leave."""
-        return not self.machine.state.ended
+        return not self.machine.ended
 
     @property
     def started(self) -> bool:
@@ -164,7 +164,6 @@ class Stream:
     def items_left(self) -> None:
         """The writer handed items of ours to the socket."""
         if self.live:
-            self._owner.outbox.wake(self.queue)
             self._reader.drained()
 
     def cancel(
@@ -218,9 +217,8 @@ class Stream:
     def on_item(self, item: Item) -> None:
         if not self.live or not self._account.take(item):
             return
-        first = self._times.item()
-        if first is not None:
-            self._owner.on_first_item(self, first)
+        if not self._times.had_item:
+            self._owner.on_first_item(self, self._times.first_item())
         self._owner.outbox.send_item(self.queue, item)
         self._reader.item_queued()
 

@@ -91,9 +91,10 @@ class IllegalTransition(Exception):
 
 
 class StreamMachine:
-    """One stream's state; `process` is the only writer."""
+    """One stream's state; `process` is the only writer. `ended` is the state's, asked per item."""
 
     def __init__(self) -> None:
+        self.ended = False
         self._state = StreamState.PENDING
 
     @property
@@ -109,4 +110,5 @@ class StreamMachine:
         if target is None:
             raise IllegalTransition(self._state, input)
         self._state = target
+        self.ended = target.ended
         return target

@@ -14,46 +14,33 @@ from plait.errors import InputOverflow, InvalidRequest
 class Credit:
     """Absolute credit for items: seqs `1..limit` may be sent.
 
-    `window` 0 (only at open) means that an item counts as consumed once it is sent.
+    `window` 0 (only at open) means that an item counts as consumed once it is sent. `last_sent` is
+    the terminal's `seq`, `consumed` the highest one that the peer has acknowledged; to be read.
     """
 
     def __init__(self, window: int) -> None:
         assert window >= 0
-        self._window = window
+        self.window = window
+        self.last_sent = 0
+        self.consumed = 0
         self._limit = window
-        self._last_sent = 0
-        self._consumed = 0
-
-    @property
-    def window(self) -> int:
-        return self._window
-
-    @property
-    def last_sent(self) -> int:
-        """The terminal's `seq`."""
-        return self._last_sent
-
-    @property
-    def consumed(self) -> int:
-        """The highest seq the peer has acknowledged."""
-        return self._consumed
 
     @property
     def outstanding(self) -> int:
         """Items sent and not acknowledged."""
-        return self._last_sent - self._consumed
+        return self.last_sent - self.consumed
 
     @property
     def can_send(self) -> bool:
-        return self._window == 0 or self._last_sent < self._limit
+        return self.last_sent < self._limit or self.window == 0
 
     def sent(self) -> int:
         """Account for one item leaving; returns its seq. Legal only while `can_send`."""
         assert self.can_send, "an item left without credit"
-        self._last_sent += 1
-        if self._window == 0:
-            self._consumed = self._last_sent
-        return self._last_sent
+        self.last_sent += 1
+        if self.window == 0:
+            self.consumed = self.last_sent
+        return self.last_sent
 
     def receive_ack(self, seq: int, window: int | None = None) -> bool:
         """The peer consumed through `seq`. Returns whether that gave progress or more credit.
@@ -61,19 +48,19 @@ class Credit:
         Lower seqs than an earlier one are ignored with their window, a smaller window retracts
         nothing. Raises InvalidRequest (param `seq`), changing nothing, beyond the last seq sent.
         """
-        if seq > self._last_sent:
+        if seq > self.last_sent:
             raise InvalidRequest(
-                f"seq: ack of {seq}, but the last item sent was {self._last_sent}. Acknowledge"
+                f"seq: ack of {seq}, but the last item sent was {self.last_sent}. Acknowledge"
                 " only what has arrived.",
                 param="seq",
             )
-        if self._window == 0 or seq < self._consumed:
+        if self.window == 0 or seq < self.consumed:
             return False
-        progress = seq > self._consumed
-        self._consumed = seq
+        progress = seq > self.consumed
+        self.consumed = seq
         if window is not None:
-            self._window = window
-        granted = seq + self._window
+            self.window = window
+        granted = seq + self.window
         if granted > self._limit:
             self._limit = granted
             return True
