@@ -95,7 +95,9 @@ class Config:
         "smollm2-135m-instruct",
         "Catalogue name, `hf:org/name[/file.gguf]`, or a local path (`./x.gguf`, MLX directory).",
     )
-    slots: int = _setting(4, "Chats that decode at the same time.", low=1, high=256)
+    slots: int = _setting(
+        4, "Chats that decode at the same time; llama.cpp: at most 256.", low=1, high=1024
+    )
     context_tokens: int = _setting(
         4096, "Context of one slot, prompt and answer, in tokens.", low=64, high=1 << 20
     )

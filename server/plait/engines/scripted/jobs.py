@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 
 import msgspec
@@ -93,9 +94,13 @@ class ChatJob(ScriptedJob):
     def advance(self) -> list[Event]:
         events: list[Event] = []
         if self.produced < self.length:
-            data = msgspec.json.encode({"content": f"{self.script.say}{self.produced} "})
-            events.append(Item(self.job, data))
+            events.append(Item(self.job, msgspec.json.encode({"content": self._text()})))
             self.produced += 1
         if self.produced >= self.length:
             self.finish_reason = "stop" if self.script.tokens <= self.max_tokens else "length"
         return events
+
+    def _text(self) -> str:
+        script = self.script
+        text = f"{time.monotonic_ns()} " if script.clock else f"{script.say}{self.produced} "
+        return text.ljust(script.size)

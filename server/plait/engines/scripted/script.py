@@ -11,6 +11,8 @@ Output
     tokens=N        natural length of the answer (default: option `tokens`); finish_reason `stop`,
                     or `length` when max_tokens is less
     say=WORD        token i is the text "WORDi " (default "w"), so streams can be told apart
+    size=N          each token's text is filled up with spaces to so many characters
+    clock=1         token i is the engine's monotonic time in nanoseconds instead ("say" stays out)
     call=NAME       the answer ends with a call of that tool, where tools are given; so it does
                     where `tool_choice` asks for one, without this
     args=JSON       its arguments, without spaces (default {})
@@ -54,6 +56,8 @@ class Script(msgspec.Struct, frozen=True):
     tokens: Count
     step_ms: Millis
     say: str = "w"
+    size: Annotated[int, Meta(ge=0, le=4096)] = 0
+    clock: bool = False
     call: str = ""
     args: str = "{}"
     calls: Count = 1
