@@ -145,6 +145,7 @@ async def open_own(
         slots=slots,
         context_tokens=context_tokens,
         max_tokens=max_tokens,
+        queue_timeout_seconds=3600,  # a slow machine is no reason to refuse anybody
         log_level="debug",
     )
     async with server as running:

@@ -170,18 +170,20 @@ def record(outcome: Outcome) -> dict[str, Any]:
 
 def draw(path: Path, outcomes: Sequence[Outcome], title: str) -> None:
     """Tokens decoded after a hang-up at the highest share. Raises BenchError."""
+    percent, names, series = bars(outcomes)
+    what = "tokens decoded after the hang-up"
+    charts.bar_chart(path, f"{title}, {percent:g} % hang up", names, series, what)
+
+
+def bars(outcomes: Sequence[Outcome]) -> tuple[float, list[str], dict[str, list[float | None]]]:
+    """-> (the highest share, the targets, their series)."""
     most = max(outcome.percent for outcome in outcomes)
     shown = [o for o in outcomes if o.percent == most and not o.control]
-    charts.bar_chart(
-        path,
-        f"{title}, {most:g} % hang up",
-        [outcome.target for outcome in shown],
-        {
-            "median": [_middle(o) for o in shown],
-            "p95": [_p95(o.decoded_after()) for o in shown],
-        },
-        "tokens decoded after the hang-up",
-    )
+    series = {
+        "median": [_middle(o) for o in shown],
+        "p95": [_p95(o.decoded_after()) for o in shown],
+    }
+    return most, [outcome.target for outcome in shown], series
 
 
 # --- cells -----------------------------------------------------------------------------------

@@ -1,0 +1,110 @@
+"""The abandonment bench's verdicts, and that every figure has its place."""
+
+from __future__ import annotations
+
+from plait.bench.abandon import report
+from plait.bench.abandon.outcome import Outcome
+from plait.bench.abandon.running import Record, Run
+from plait.bench.abandon.target import Account, HangUp, Span
+
+
+def outcome(
+    percent: float = 20.0,
+    *,
+    rate: float = 10.0,
+    wasted: int = 1,
+    chunks: int = 1,
+    dead: float = 0.0,
+    wait: float = 1.0,
+    target: str = "plait, x",
+    control: bool = False,
+) -> Outcome:
+    """Request 0 is answered, 1 is left in decode and 2 in prefill; 10 s, all of them busy."""
+    leave = HangUp("decode", "cancel", 1)
+    records = [Record(0, None, 0.0, first_at=0.5, read=round(10 * rate), ended_at=10.0, gaps=[0.1])]
+    account = Account("its log", {}, {}, dead_seconds=dead, busy_seconds=10.0, cpu_seconds=1.0)
+    account.queue_waits = {0: wait}
+    if percent and not control:
+        records.append(Record(1, leave, 0.0, first_at=0.5, read=0, left_at=1.0))
+        records[-1].read, records[0].read = 1, records[0].read - 1
+        records.append(Record(2, leave, 0.0, left_at=1.0))
+        account.decoded_after, account.prefilled_after = {1: wasted, 2: 0}, {1: 0, 2: 4 * chunks}
+        account.spans = {2: Span(1.0, 1.1, 0, 9, (4,) * chunks)}
+    return Outcome(target, percent, control, runs=[Run(records, account, 10.0)])
+
+
+def verdicts(*outcomes: Outcome, tokens: int = 600) -> list[bool | None]:
+    return [target.met for target in report.targets(outcomes, tokens)]
+
+
+def test_abandonment_that_costs_nothing_meets_every_target() -> None:
+    assert verdicts(outcome(0.0), outcome()) == [True] * 5
+
+
+def test_each_kind_of_waste_misses_its_own_target() -> None:
+    base = outcome(0.0)
+    worse = [
+        outcome(wasted=2),
+        outcome(chunks=2),
+        outcome(dead=0.03),
+        outcome(rate=9.8),
+        outcome(wait=1.2),
+    ]
+
+    found = [verdicts(base, one) for one in worse]
+
+    assert [verdict.index(False) for verdict in found] == list(range(5))
+    assert all(verdict.count(True) == 4 for verdict in found)
+
+
+def test_the_share_of_dead_work_is_judged_by_long_answers_only() -> None:
+    assert len(verdicts(outcome(0.0), outcome(dead=5.0), tokens=120)) == 4
+
+
+def test_with_a_control_throughput_is_judged_by_the_same_work() -> None:
+    base, control = outcome(0.0, rate=20.0), outcome(rate=10.0, control=True)
+
+    assert verdicts(base, outcome(rate=10.0)) == [True, True, True, False, True]
+    assert verdicts(base, outcome(rate=10.0), control) == [True] * 5
+
+
+def test_without_the_run_to_compare_with_there_is_no_verdict_on_it() -> None:
+    assert verdicts(outcome()) == [True, True, True, None, None]
+
+
+def test_other_servers_and_other_shares_are_not_judged() -> None:
+    assert verdicts(outcome(0.0), outcome(40.0), outcome(target="llama-server")) == []
+
+
+def test_a_run_in_which_nothing_is_cancelled_is_not_judged() -> None:
+    dead = outcome()
+    dead.no_cancel = True
+
+    assert verdicts(outcome(0.0), dead) == []
+
+
+def test_there_is_a_table_for_each_target_and_a_cell_for_every_column() -> None:
+    tables = report.tables([outcome(0.0), outcome(), outcome(target="other")], "x")
+
+    assert [(table.title, len(table.columns)) for table in tables] == [
+        ("plait, x: x", 2),
+        ("other: x", 1),
+    ]
+    for table in tables:
+        assert {len(cells) for _, cells in table.rows} == {len(table.columns)}
+
+
+def test_where_only_a_mean_is_known_the_table_says_so() -> None:
+    told = outcome()
+    told.runs[0].account.decoded_after = None
+    told.runs[0].account.mean_after = 3.25
+
+    (table,) = report.tables([told], "x")
+
+    assert dict(table.rows)["tokens after it, p50"] == ["mean 3.2"]
+
+
+def test_the_chart_shows_the_highest_share_also_where_nothing_was_wasted() -> None:
+    shown = report.bars([outcome(0.0), outcome(wasted=0), outcome(20.0, control=True)])
+
+    assert shown == (20.0, ["plait, x"], {"median": [0.0], "p95": [0.0]})
