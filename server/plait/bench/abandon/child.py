@@ -43,12 +43,9 @@ class Child:
         self._tail = tail
         self._heard = asyncio.Event()
 
-    @property
-    def pid(self) -> int:
-        return self._process.pid
-
-    def cpu_seconds(self) -> float:
-        return tree_cpu_seconds(self.pid)
+    async def cpu_seconds(self) -> float:
+        """Of all its processes so far."""
+        return await asyncio.to_thread(tree_cpu_seconds, self._process.pid)
 
     def hear(self) -> None:
         """A line came, or the end."""

@@ -63,14 +63,14 @@ class LogAccountant:
     async def begin(self) -> None:
         await self.idle(0)
         self._log.forget()
-        self._cpu_before = self._child.cpu_seconds()
+        self._cpu_before = await self._child.cpu_seconds()
 
     def sent(self, answer: StreamedAnswer) -> None:
         """The answer itself tells when it has begun."""
 
     async def account(self, sent: Sequence[Sent]) -> Account:
         await self.idle(len(sent))
-        cpu_seconds = self._child.cpu_seconds() - self._cpu_before
+        cpu_seconds = await self._child.cpu_seconds() - self._cpu_before
         works, busy = self._log.works()
         return account(matched(sent, works), SOURCE, busy, cpu_seconds)
 

@@ -58,14 +58,14 @@ class StepAccountant:
         await self._idle(0)
         self._steps.forget()
         self._answers.clear()
-        self._cpu_before = self._child.cpu_seconds()
+        self._cpu_before = await self._child.cpu_seconds()
 
     def sent(self, answer: StreamedAnswer) -> None:
         self._answers.append(answer)
 
     async def account(self, sent: Sequence[Sent]) -> Account:
         await self._idle(len(sent))
-        cpu_seconds = self._child.cpu_seconds() - self._cpu_before
+        cpu_seconds = await self._child.cpu_seconds() - self._cpu_before
         works, busy = self._steps.works()
         pairs = matched(sent, works)
         told = account(pairs, SOURCE, busy, cpu_seconds)

@@ -6,6 +6,7 @@ worker would load. A URL's server is measured as it is. All do the same work: se
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 from collections.abc import AsyncIterator
 from typing import Literal
@@ -35,11 +36,12 @@ async def open_target(
     The other settings are for the named ones; `api_key` is for a URL. Raises BenchError.
     """
     if name == LLAMA_SERVER:
-        spec = peer_spec("llamacpp", slots, context_tokens, max_tokens)
+        spec = await asyncio.to_thread(peer_spec, "llamacpp", slots, context_tokens, max_tokens)
         async with llama_server(spec) as target:
             yield target
     elif name == MLX_SERVER:
-        async with mlx_server(peer_spec("mlx", slots, context_tokens, max_tokens)) as target:
+        spec = await asyncio.to_thread(peer_spec, "mlx", slots, context_tokens, max_tokens)
+        async with mlx_server(spec) as target:
             yield target
     elif "://" in name:
         address = Address.of(name, api_key)

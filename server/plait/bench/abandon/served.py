@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 from operator import attrgetter
 
 from plait.bench.abandon import target
@@ -20,7 +19,8 @@ NOTICE_SECONDS = 1.5  # a server may look once a second whether its client is st
 SWAP_SECONDS = 0.5  # requests sent closer together may have changed places
 CLOCK_SECONDS = 0.05  # the two clocks agree that well
 IMPOSSIBLE = 1000.0
-UNSEEN = 100.0  # a request that hung up may have left before the server took it up
+UNSEEN = 10 * IMPOSSIBLE  # a request may have left before the server took it up
+NEVER = 100 * UNSEEN  # one that was answered was seen
 
 
 @dataclass(slots=True)
@@ -147,19 +147,25 @@ def busy_seconds(works: Iterable[Work]) -> float:
 
 
 def matched(sent: Iterable[Sent], works: Iterable[Work]) -> list[tuple[Sent, Work]]:
-    """Pairs of a request and its task; a request that hung up may have none."""
+    """Pairs of a request and its task, an empty one where the server saw nothing of the request."""
     requests, tasks = sorted(sent, key=attrgetter("at")), sorted(works, key=attrgetter("order"))
     pairs = [(requests[i], tasks[j]) for i, j in _aligned(requests, tasks)]
-    swapped = True
-    while swapped:
-        swapped = False
-        for i, ((a, x), (b, y)) in enumerate(pairwise(pairs)):
-            near = b.at - a.at < SWAP_SECONDS
-            if near and mismatch(a, y) + mismatch(b, x) < mismatch(a, x) + mismatch(b, y):
-                pairs[i : i + 2] = [(a, y), (b, x)]
-                swapped = True
-                break
-    return pairs
+    while any(_swap_if_better(pairs, i, j) for i in range(len(pairs)) for j in range(i)):
+        pass
+    seen = {request.index for request, _ in pairs}
+    unseen = [r for r in requests if r.hung_up is not None and r.index not in seen]
+    return pairs + [(request, Work(-1)) for request in unseen]
+
+
+def _swap_if_better(pairs: list[tuple[Sent, Work]], i: int, j: int) -> bool:
+    (a, x), (b, y) = pairs[i], pairs[j]
+    if abs(a.at - b.at) >= SWAP_SECONDS:
+        return False
+    # By more than rounding, or two might change places for ever.
+    better = mismatch(a, y) + mismatch(b, x) < mismatch(a, x) + mismatch(b, y) - 1e-6
+    if better:
+        pairs[i], pairs[j] = (a, y), (b, x)
+    return better
 
 
 def mismatch(sent: Sent, work: Work) -> float:
@@ -175,7 +181,7 @@ def mismatch(sent: Sent, work: Work) -> float:
         return off + abs(work.released - sent.ended)
     noticed = work.cancelled if work.cancelled is not None else work.released
     if noticed is None:
-        return off + UNSEEN
+        return off + IMPOSSIBLE
     latest = sent.hung_up + NOTICE_SECONDS
     return off + max(0.0, sent.hung_up - noticed, (noticed - latest) / 10)
 
@@ -185,7 +191,7 @@ def _aligned(requests: Sequence[Sent], tasks: Sequence[Work]) -> list[tuple[int,
     width = len(tasks) + 1
     costs = [[UNSEEN * j for j in range(width)]]
     for request in requests:
-        skip = UNSEEN if request.hung_up is not None else IMPOSSIBLE
+        skip = UNSEEN if request.hung_up is not None else NEVER
         above = costs[-1]
         row = [above[0] + skip]
         for j, task in enumerate(tasks):
@@ -195,7 +201,7 @@ def _aligned(requests: Sequence[Sent], tasks: Sequence[Work]) -> list[tuple[int,
     pairs = []
     i, j = len(requests), len(tasks)
     while i and j:
-        skip = UNSEEN if requests[i - 1].hung_up is not None else IMPOSSIBLE
+        skip = UNSEEN if requests[i - 1].hung_up is not None else NEVER
         if costs[i][j] == costs[i - 1][j - 1] + mismatch(requests[i - 1], tasks[j - 1]):
             i, j = i - 1, j - 1
             pairs.append((i, j))

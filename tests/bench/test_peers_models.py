@@ -1,0 +1,41 @@
+"""llama-server itself, with a real model: left in the middle of an answer, then asked about it."""
+
+from __future__ import annotations
+
+import pytest
+
+from plait.bench import prompts
+from plait.bench.abandon.openai_target import OpenAITarget
+from plait.bench.abandon.peers import open_target
+from plait.bench.abandon.target import Request
+
+pytestmark = [pytest.mark.model, pytest.mark.timeout(240)]
+
+
+async def ask(target: OpenAITarget, number: int, leave_after: int | None) -> int:
+    """-> tokens read."""
+    read = 0
+    request = Request(number, 0.0, prompts.story(number), 8)
+    async with target.open(request) as exchange:
+        while (tokens := await exchange.next_tokens()) is not None:
+            read += tokens
+            if leave_after is not None and read >= leave_after:
+                await exchange.hang_up("reset")
+                break
+    return read
+
+
+async def test_llama_server_tells_what_it_did_for_a_reader_who_left() -> None:
+    async with open_target("llama-server", slots=2, context_tokens=512) as target:
+        await target.begin()
+        read = [await ask(target, 1, None), await ask(target, 2, 3)]
+        told = await target.account()
+
+    assert read == [8, 3]
+    assert told.spans[1].decoded == 8
+    assert told.spans[1].prompt_tokens == target.sent[0].prompt_tokens
+    assert told.decoded_after is not None
+    assert told.decoded_after.keys() == {2}
+    assert 0 <= told.decoded_after[2] <= 5
+    assert told.busy_seconds
+    assert told.cpu_seconds
