@@ -95,7 +95,7 @@ def _add_load(command: argparse.ArgumentParser) -> None:
     )
     command.add_argument(
         "--prefill-seconds",
-        type=float,
+        type=seconds,
         default=0.0,
         help="how long reading a long prompt takes, for the moments of leaving it "
         "(default: as measured)",
@@ -116,6 +116,13 @@ def offered(text: str) -> float | None:
     number = float(text)
     if not 0 < number < 1e6:
         raise argparse.ArgumentTypeError(f"{text} is not a rate: give requests per second")
+    return number
+
+
+def seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is not a time in seconds")
     return number
 
 
@@ -146,7 +153,11 @@ def _abandon(parsed: argparse.Namespace) -> int:
 async def _measure(comparison: Comparison, plan: Plan, slots: int, chart: Path | None) -> Findings:
     if chart is not None:
         charts.check_charts(chart)
-    opened = partial(open_target, slots=slots, max_tokens=plan.tokens)
+    # Some 1.3 tokens a word; room for the template and whatever a tokenizer makes of it.
+    context_tokens = max(CONTEXT_TOKENS, 2 * plan.prefill_words + plan.tokens + 256)
+    opened = partial(
+        open_target, slots=slots, context_tokens=context_tokens, max_tokens=plan.tokens
+    )
     with progress("requests", comparison.steps(plan.requests)) as advance:
         outcomes, plan = await compare(comparison, plan, opened, advance)
     terms = comparison.terms
@@ -168,20 +179,24 @@ async def _measure(comparison: Comparison, plan: Plan, slots: int, chart: Path |
 
 
 @asynccontextmanager
-async def open_target(name: str, *, slots: int, max_tokens: int) -> AsyncIterator[Target]:
+async def open_target(
+    name: str, *, slots: int, context_tokens: int, max_tokens: int
+) -> AsyncIterator[Target]:
     """Raises BenchError for a name that is none, and for a server that does not come up."""
-    async with _opening(name, slots, max_tokens) as target:
+    async with _opening(name, slots, context_tokens, max_tokens) as target:
         yield target
 
 
-def _opening(name: str, slots: int, max_tokens: int) -> AbstractAsyncContextManager[Target]:
+def _opening(
+    name: str, slots: int, context_tokens: int, max_tokens: int
+) -> AbstractAsyncContextManager[Target]:
     if name in OWN:
         label = f"plait, {OWN[name]}"
-        return open_own(ENGINES[name], label, slots, CONTEXT_TOKENS, max_tokens)
+        return open_own(ENGINES[name], label, slots, context_tokens, max_tokens)
     if name.startswith("ws://"):
         return _somebodys_plait(name)
     if name in PEERS or name.startswith("http"):
-        return open_peer(name, slots=slots, context_tokens=CONTEXT_TOKENS, max_tokens=max_tokens)
+        return open_peer(name, slots=slots, context_tokens=context_tokens, max_tokens=max_tokens)
     known = ", ".join((*OWN, *PEERS))
     raise BenchError(f"'{name}' is no target: use {known}, ws://host:port/v1/ws or http://…")
 
