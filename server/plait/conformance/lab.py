@@ -48,6 +48,8 @@ class Lab:
     random: random.Random
     peers: list[Peer] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
+    stops: list[Message] = field(default_factory=list)
+    outside_ms: list[float] = field(default_factory=list)
 
     @property
     def limits(self) -> Mapping[str, Any]:
@@ -146,11 +148,18 @@ class Lab:
             raise Skipped("done was sent before the cancel was read (R2)")
         if stream.ended != "cancelled" or terminal.get("by") != "client":
             raise Broken("`cancelled {by: client}`", f"{stream} {terminal}")
-        if terminal["released"]:
-            self.note(f"stop_ms {terminal['stop_ms']:g}, wasted {terminal['wasted']}")
-        else:
-            self.note("released: false, said honestly")
+        self.stops.append(terminal)
         return terminal
+
+    def stopping(self) -> list[str]:
+        """What the cancels of this case came to."""
+        times = [stop["stop_ms"] for stop in self.stops if stop.get("stop_ms") is not None]
+        late = sum(stop.get("released") is False for stop in self.stops)
+        return [
+            *([f"stop_ms {_span(times)}"] if times else []),
+            *([f"{_span(self.outside_ms)} ms outside"] if self.outside_ms else []),
+            *([f"{late} not released within 100 ms, and said so"] if late else []),
+        ]
 
     async def works(self, peer: Peer) -> None:
         """A small stream on this connection is served."""
@@ -216,3 +225,8 @@ class Lab:
         """Let that time pass; Broken when the connection closes meanwhile."""
         await asyncio.sleep(seconds)
         await peer.barrier()
+
+
+def _span(numbers: list[float]) -> str:
+    low, high = min(numbers), max(numbers)
+    return f"{low:.1f}" if low == high else f"{low:.1f} … {high:.1f}"

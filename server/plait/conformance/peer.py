@@ -170,7 +170,7 @@ class Peer:
             live = [self.streams[id] for id in self.checker.unended() if id in self.streams]
             if live and not self.closed:
                 self.cancel(*live)
-                await self.ended(*live, seconds=CLEANUP_SECONDS)
+                await self.ended(*live, seconds=min(CLEANUP_SECONDS, self._seconds))
         await self.drop()
 
     async def drop(self) -> None:

@@ -18,7 +18,7 @@ from plait.conformance.heard import Message
 from plait.conformance.lab import Lab, Settings
 from plait.conformance.peer import Peer
 from plait.conformance.report import Fault, Outcome, Verdict
-from plait.conformance.target import Target
+from plait.conformance.target import Target, TargetError
 
 SLOW_CASE_SECONDS = 90.0  # on top, for a case that waits for the protocol's own time-outs
 CASE_WAITS = 4  # so many time-outs a case may take as a whole
@@ -29,9 +29,14 @@ async def welcome_of(target: Target) -> Message:
     """What the server says first. Raises TargetError when it cannot be reached."""
     peer = Peer(await target.reach(), target.seconds)
     try:
-        return await peer.until(lambda: peer.welcome, "`welcome` (§1)")
+        welcome = await peer.until(lambda: peer.welcome, "`welcome`")
+    except Broken as broken:
+        raise TargetError(f"{target.url} said no welcome: {broken}") from broken
     finally:
         await peer.drop()
+    if not isinstance(welcome.get("methods"), dict) or not isinstance(welcome.get("limits"), dict):
+        raise TargetError(f"{target.url} said a welcome without methods or limits: {welcome}")
+    return welcome
 
 
 async def run_case(case: Case, target: Target, settings: Settings, welcome: Message) -> Outcome:
@@ -60,6 +65,9 @@ async def _within(case: Case, lab: Lab) -> None:
         raise Broken(f"an end of the case within {seconds:g} s", "none") from error
     except (OSError, InvalidHandshake, ConnectionClosed) as error:
         raise Broken("a server that can be connected to", f"{error}", "§1") from error
+    except (LookupError, TypeError, ValueError, AttributeError) as error:
+        # Cases take messages as PROTOCOL.md gives them: this server's had another shape.
+        raise Broken("messages of the documented shape", f"{error!r} when reading one") from error
 
 
 def _missing(case: Case, lab: Lab) -> str:
@@ -79,7 +87,7 @@ def _judge(case: Case, lab: Lab, seconds: float, fault: Fault | None, why: str) 
         case.about,
         verdict,
         round(seconds, 3),
-        lab.notes,
+        [*lab.notes, *lab.stopping()],
         why if verdict == "skipped" else "",
         faults[:MAX_FAULTS],
         _last_frames(culprits) if faults else [],

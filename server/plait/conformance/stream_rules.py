@@ -25,7 +25,7 @@ MAX_WINDOW = 256
 
 @dataclass(slots=True)
 class StreamRules:
-    """`refusable`: opens with this id whose `rejected` may still come."""
+    """`refusable`: opens with this id that have had no answer yet."""
 
     id: int
     contents: Contents
@@ -70,6 +70,7 @@ class StreamRules:
         if kind == "accepted":
             late = ("§2", "`accepted` only while pending, before `started`", kind)
             faults = [late] if self.started else []
+            self.refusable -= not self.accepted
             self.accepted = True
             return faults
         if not self.accepted:

@@ -16,7 +16,7 @@ async def _stop(lab: Lab, peer: Peer, stream: Heard) -> None:
     begin = time.monotonic()
     peer.cancel(stream)
     await lab.cancelled(peer, stream)
-    lab.note(f"{1000 * (time.monotonic() - begin):.0f} ms outside")
+    lab.outside_ms.append(1000 * (time.monotonic() - begin))
 
 
 async def _paused(lab: Lab, peer: Peer, method: str, window: int = 1) -> Heard:

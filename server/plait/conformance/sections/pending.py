@@ -127,8 +127,6 @@ async def prefill(lab: Lab) -> None:
         terminal = await lab.cancelled(peer, stream)
         if terminal["seq"]:
             lab.note("its first token was there already")
-        if not terminal["released"]:
-            lab.note("not released within 100 ms")
 
 
 @case("R8", "the socket is lost while streams are pending: the next client is served")
