@@ -56,6 +56,15 @@ class RawPeer:
         """Up to the empty line after the headers of an answer."""
         return await self.reader.readuntil(b"\r\n\r\n")
 
+    async def read_until(self, mark: bytes) -> None:
+        """However much comes before it. Raises EOFError where it never comes."""
+        received = b""
+        while mark not in received:
+            piece = await self.reader.read(READ_BYTES)
+            if not piece:
+                raise EOFError(received[-200:])
+            received = received[-len(mark) :] + piece
+
     async def read_to_end(self) -> bytes:
         """All there is until the server closes, by whatever kind of close."""
         received = b""

@@ -94,17 +94,19 @@ def readiness(server: LiveServer) -> dict[str, str]:
 class Bystander:
     """One connection with one short stream after the other; `streams` is how many are done."""
 
-    def __init__(self, client: Peer, method: str) -> None:
+    def __init__(self, client: Peer, method: str, pause_seconds: float) -> None:
         self.streams = 0
         self.leaves = False
         self._client = client
         self._method = method
+        self._pause_seconds = pause_seconds
 
     async def run(self) -> None:
         """Until it leaves, after the end of a stream."""
         while not self.leaves:
             await self._live_one(self.streams + 1)
             self.streams += 1
+            await asyncio.sleep(self._pause_seconds)
 
     async def _live_one(self, id: int) -> None:
         if self._method == "chat":
@@ -127,10 +129,12 @@ class Bystander:
 
 
 @contextlib.asynccontextmanager
-async def bystander(server: LiveServer, method: str = "chat") -> AsyncIterator[Bystander]:
+async def bystander(
+    server: LiveServer, method: str = "chat", pause_seconds: float = 0.05
+) -> AsyncIterator[Bystander]:
     """Its streams follow each other for as long as the block, and none of them notices it."""
     async with peer(server.ws_url) as client, asyncio.TaskGroup() as tasks:
-        somebody = Bystander(client, method)
+        somebody = Bystander(client, method, pause_seconds)
         tasks.create_task(somebody.run())
         yield somebody
         somebody.leaves = True
