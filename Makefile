@@ -10,11 +10,13 @@ PIP     := $(BIN)/python -m pip --disable-pip-version-check
 SOURCES := server/plait tests e2e .ci
 ARGS    ?=
 ENGINES ?= llamacpp mlx
+MINUTES ?= 10
+SECONDS ?= 300
 
 .DEFAULT_GOAL := help
 .PHONY: help setup serve setup-dev torch system browser web model model-chat model-speech \
         model-listening model-embed setup-test check format lint types layers check-web test e2e \
-        bench proof clean
+        bench proof soak fuzz clean
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | \
@@ -119,6 +121,12 @@ bench: setup-dev model ## cancel latency and throughput of each engine on this m
 proof: setup-test ## the proofs in full size (long); writes docs/proofs/<date>.md
 	PLAIT_TEST_PROOF=full $(BIN)/python -m pytest tests/proofs tests/live tests/engines
 	PLAIT_TEST_PROOF=full $(BIN)/python -m pytest e2e/test_leaving.py e2e/test_lighthouse.py
+
+soak: setup-dev model ## a server under everything clients do, for MINUTES; the report is in build/soak
+	$(BIN)/plait bench soak --minutes $(MINUTES) --report build/soak $(ARGS)
+
+fuzz: setup-dev ## hostile frames on the wire's codec for SECONDS; goes on from build/fuzz
+	$(BIN)/python -m tests.fuzz.campaign $(SECONDS)
 
 clean: ## remove what these commands made (models stay; see `plait models remove`)
 	rm -rf $(VENV) build dist web/node_modules .mypy_cache .pytest_cache .ruff_cache \

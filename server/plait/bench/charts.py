@@ -45,15 +45,17 @@ STYLE: Final[Any] = {
     "grid.color": GRID,
     "grid.linewidth": 0.8,
     "legend.frameon": False,
+    "legend.borderpad": 0.0,
+    "legend.labelspacing": 0.3,
 }
 METADATA: Final[dict[str, dict[str, Any]]] = {".svg": {"Date": None}, ".png": {"Software": None}}
 PNG_DPI = 130
 BAR_INCHES, LEAST_INCHES, BARS_HEIGHT_INCHES = 0.55, 6.4, 3.8
 GROUP_FILL, WIDEST_BAR = 0.82, 0.5  # of a group's width
 CHARACTERS_PER_INCH = 13.0
-PANEL_INCHES = (4.9, 2.1)
-LEGEND_COLUMNS = 4
-HEADROOM, LEGEND_ROOM = 1.1, 0.2  # above the highest point, so that no line runs through names
+PANEL_INCHES = (5.2, 2.1)
+LEGEND_COLUMNS, LEGEND_CHARACTERS, LEGEND_SAMPLE_CHARACTERS = 4, 70, 8  # of a panel
+HEADROOM, LEGEND_ROOM = 1.1, 0.16  # above the highest point, so that no line runs through names
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,11 +151,18 @@ def _draw_panel(axes: Axes, panel: Panel, *, labelled: bool) -> None:
     axes.set_xlabel(panel.x_label if labelled else "")
     axes.margins(x=0.01)
     highest = max((v for values in panel.lines.values() for v in values if v == v), default=0.0)
-    legend_rows = math.ceil(len(panel.lines) / LEGEND_COLUMNS) if len(panel.lines) > 1 else 0
-    axes.set_ylim(bottom=0, top=(HEADROOM + LEGEND_ROOM * legend_rows) * (highest or 1.0))
-    if legend_rows:
-        columns = min(LEGEND_COLUMNS, len(panel.lines))
-        axes.legend(loc="upper left", ncols=columns, fontsize=8, columnspacing=1.2, borderpad=0)
+    columns = _legend_columns(list(panel.lines))
+    rows = math.ceil(len(panel.lines) / columns) if len(panel.lines) > 1 else 0
+    axes.set_ylim(bottom=0, top=(HEADROOM + LEGEND_ROOM * rows) * (highest or 1.0))
+    if rows:
+        legend = axes.legend(loc="upper left", ncols=columns, fontsize=7.5, columnspacing=1.2)
+        legend.set_in_layout(False)  # or a long name would make the panel narrower
+
+
+def _legend_columns(names: Sequence[str]) -> int:
+    """As many as fit beside each other: a line's sample takes as much room as some letters."""
+    widest = max(map(len, names), default=0) + LEGEND_SAMPLE_CHARACTERS
+    return max(1, min(LEGEND_COLUMNS, len(names), LEGEND_CHARACTERS // widest))
 
 
 def _head(figure: Figure, title: str, legend_of: Axes | None) -> None:

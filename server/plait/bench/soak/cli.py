@@ -87,7 +87,7 @@ def _soak(parsed: argparse.Namespace) -> int:
 
 async def _measure(parsed: argparse.Namespace) -> Findings:
     if parsed.report is not None:
-        check_charts(parsed.report / files.CHARTS[0])
+        await asyncio.to_thread(check_charts, parsed.report / files.CHARTS[0])
     seconds = 60 * parsed.minutes
     every = max(0.5, seconds / MOST_SAMPLES)
     plan = Plan(seconds, parsed.clients, every, parsed.seed)

@@ -38,7 +38,7 @@ def write(
     text = markdown(facts, tables, targets, outcome.tally.broken)
     (directory / "soak.md").write_text(text, encoding="utf-8")
     for name in CHARTS:
-        title = f"{outcome.ran_seconds / 60:.0f} minutes of soak: {facts['engine']}"
+        title = f"{round(outcome.ran_seconds / 60, 1):g} minutes of soak: {facts['engine']}"
         line_charts(directory / name, title, panels(outcome.samples), columns=COLUMNS)
 
 
@@ -93,7 +93,7 @@ def _cell(text: str) -> str:
 
 
 def panels(samples: Sequence[Sample]) -> list[Panel]:
-    minutes = [sample.at / 60 for sample in samples]
+    minutes = [(sample.at - samples[0].at) / 60 for sample in samples]
     names = list(dict.fromkeys(name for sample in samples for name in sample.processes))
     workers = [name for name in names if name != GATEWAY]
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from time import monotonic
+from typing import Literal
 
+import msgspec
 import psutil
 
 from plait.bench.figures import Metrics, histogram_bounds
@@ -72,6 +73,14 @@ class Sample:
         return all(self.gauges[name] == 0 for name in HELD)
 
 
+class _Started(msgspec.Struct):
+    """A line of the server's log."""
+
+    event: Literal["worker.started"]
+    pid: int
+    model: str
+
+
 @dataclass(slots=True)
 class Names:
     """Which model each worker serves; feed it the server's log."""
@@ -79,11 +88,9 @@ class Names:
     by_pid: dict[int, str] = field(default_factory=dict)
 
     def read(self, line: str) -> None:
-        if '"worker.started"' not in line:
-            return
-        with contextlib.suppress(json.JSONDecodeError, KeyError):
-            entry = json.loads(line)
-            self.by_pid[entry["pid"]] = entry["model"]
+        with contextlib.suppress(msgspec.DecodeError):
+            started = msgspec.json.decode(line, type=_Started)
+            self.by_pid[started.pid] = started.model
 
 
 class Watch:
