@@ -28,7 +28,9 @@ QUICK = (
 @pytest.fixture(scope="module")
 def scripted() -> Iterator[LiveServer]:
     every = dict.fromkeys(("speech", "transcribe", "embed"), "scripted")
-    with live_server(**every, token=TOKEN, slots=2, max_streams=12, opens_per_second=50) as running:
+    with live_server(
+        **every, token=TOKEN, slots=2, max_streams=12, max_queued=16, opens_per_second=50
+    ) as running:
         yield running
 
 

@@ -140,7 +140,7 @@ class StreamRules:
         if message.get("seq") != self.seq:
             wanted = f"the terminal's seq {self.seq}, that of the last item"
             faults.append(("§2 G1", wanted, str(message.get("seq"))))
-        faults += self._check_timing(message)
+        faults += self._check_timing(message) + self._check_usage(message)
         if kind == "cancelled":
             faults += self._check_cancelled(message)
         if kind == "done" and not self.started:
@@ -149,6 +149,14 @@ class StreamRules:
         if self.contents.method not in ("chat", "") and reason != "stop":
             faults.append(("§2", "finish_reason `stop` of all methods but chat", reason))
         return faults
+
+    def _check_usage(self, message: Mapping[str, Any]) -> list[Fault]:
+        usage = message.get("usage")
+        counts = usage if isinstance(usage, dict) else {}
+        cached, prompt = counts.get("cached_tokens", 0), counts.get("prompt_tokens", 0)
+        if cached > prompt:
+            return [("§2", "cached_tokens a part of prompt_tokens", str(usage))]
+        return []
 
     def _check_timing(self, message: Mapping[str, Any]) -> list[Fault]:
         timing = message.get("timing")

@@ -26,14 +26,18 @@ CLOSE_SECONDS = 2.0
 
 
 class Connection(ClientConnection):
-    """A client that counts the server's pings; the library answers them."""
+    """A client that notes the server's pings; the library answers them."""
 
-    pings = 0
+    _pinged: asyncio.Event | None = None
 
     def process_event(self, event: Event) -> None:
-        if isinstance(event, Frame) and event.opcode is Opcode.PING:
-            self.pings += 1
+        if isinstance(event, Frame) and event.opcode is Opcode.PING and self._pinged:
+            self._pinged.set()
         super().process_event(event)
+
+    async def next_ping(self) -> None:
+        self._pinged = asyncio.Event()
+        await self._pinged.wait()
 
 
 class TargetError(Exception):

@@ -17,6 +17,7 @@ MODULES = (
     "flow",
     "deadlines",
     "chatting",
+    "calling",
     "speaking",
     "transcribing",
     "embedding",

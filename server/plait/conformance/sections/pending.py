@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 from functools import partial
 
 from plait.conformance.cases import Broken, Skipped, case, expect
@@ -11,6 +12,8 @@ from plait.conformance.lab import Lab
 from plait.conformance.peer import Peer
 
 MOST_FILLERS = 40
+MOST_QUEUED = 128
+CONNECTIONS_OF_SLOTS = 3  # so many more than the queue takes, for streams that get a slot
 
 
 def expect_nothing_done(stream: Heard) -> None:
@@ -98,6 +101,29 @@ async def queue_moves_up(lab: Lab) -> None:
             f"a position below {before}, or a start",
         )
         expect(last.ended in ("", "done"), "the last one goes on", last)
+
+
+@case("§6", "more than max_queued that wait: rejected queue_full, no other harmed", needs=["chat"])
+async def queue_full(lab: Lab) -> None:
+    each, queued = int(lab.limits["max_streams"]), int(lab.limits["max_queued"])
+    if queued > MOST_QUEUED:
+        raise Skipped(f"limits.max_queued is {queued}")
+    async with contextlib.AsyncExitStack() as peers:
+        streams: list[Heard] = []
+        for _ in range(queued // each + CONNECTIONS_OF_SLOTS):
+            peer = await peers.enter_async_context(lab.connect())
+            opened = [peer.open("chat", lab.chat(), window=256) for _ in range(each)]
+            await peer.answered(*opened)
+            streams += opened
+            full = [stream for stream in opened if stream.error.get("code") == "queue_full"]
+            if full:
+                break
+        else:
+            raise Skipped(f"{len(streams)} streams do not fill the queue")
+        expect(full[0].ended == "rejected", "`rejected queue_full`", full[0])
+        broken = [s for s in streams if s.ended and s.error.get("code") not in (None, "queue_full")]
+        expect(not broken, "no other error", [*map(str, broken)])
+        lab.note(f"after {len(streams) - len(full)} streams")
 
 
 @case("§2", "accepted repeats at most once a second", needs=["chat"])
