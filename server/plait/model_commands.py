@@ -7,9 +7,6 @@ it into an exit code. Does NOT know: how models are fetched or kept, the server.
 from __future__ import annotations
 
 import argparse
-import signal
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import cast
 
 from plait.config import Config
@@ -30,22 +27,8 @@ from plait.terminal import fail, progress_display, say
 def pull_model(name: str, engine: Engine) -> InstalledModel:
     """The model in the engine's form, fetched and converted with progress if it is not there.
     Raises StoreError."""
-    with _sigterm_interrupts(), progress_display(name) as progress:
+    with progress_display(name) as progress:
         return ModelStore().ensure(name, engine, progress)
-
-
-@contextmanager
-def _sigterm_interrupts() -> Iterator[None]:
-    """Let SIGTERM unwind like Ctrl-C, so that a stopped pull cleans up behind itself."""
-
-    def interrupt(number: int, frame: object) -> None:
-        raise KeyboardInterrupt
-
-    previous = signal.signal(signal.SIGTERM, interrupt)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, previous)
 
 
 def list_models(parsed: argparse.Namespace) -> int:

@@ -59,8 +59,7 @@ async def attack(server: LiveServer, seed: float) -> int | None:
         hearing = tasks.create_task(heard.run())
         fuzz = Fuzz(random.Random(seed))
         fates = await shout(client, fuzz)
-        if "closes" not in fates:
-            await finish(client, heard)
+        if "closes" not in fates and await finish(client, heard):
             hearing.cancel()
         code = await hear_close(hearing, client)
         assert code in OURS | {None}, (seed, code, client.ws.close_reason)
@@ -84,13 +83,15 @@ async def shout(client: Peer, fuzz: Fuzz) -> set[str]:
     return fates
 
 
-async def finish(client: Peer, heard: Heard) -> None:
-    """Everything it said is read, and everything that lives is cancelled and over."""
+async def finish(client: Peer, heard: Heard) -> bool:
+    """Whether everything it said is read, and everything that lived is cancelled and over."""
     with contextlib.suppress(ConnectionClosed):
         await client.say({"type": "ping", "n": LAST_PING})
         await heard.wait_for(lambda: LAST_PING in heard.pongs)
         await client.say(*({"type": "cancel", "id": id} for id in heard.accepted - heard.ended))
         await heard.wait_for(lambda: heard.accepted == heard.ended)
+        return not heard.closed
+    return False
 
 
 async def hear_close(hearing: asyncio.Task[None], client: Peer) -> int | None:

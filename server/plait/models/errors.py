@@ -16,6 +16,8 @@ they are not part of `plait.errors`; the server reports a model it cannot load a
 from __future__ import annotations
 
 import errno
+import resource
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,11 +64,31 @@ _UNWRITABLE = {errno.EACCES, errno.EPERM, errno.EROFS, errno.ENOTDIR}
 
 
 def disk_full(root: Path, required_bytes: int | None = None) -> DiskFull:
-    need = "" if required_bytes is None else f" ({required_bytes / 1e6:.0f} MB are needed)"
+    need = "" if required_bytes is None else f"{required_bytes / 1e6:.0f} MB are needed, "
     return DiskFull(
-        f"The disk that holds {root} is full{need}.",
+        f"The disk that holds {root} is full ({need}{_free_bytes(root) / 1e6:.1f} MB are free).",
         "Free some room, or point PLAIT_HOME at another disk; nothing was left behind.",
     )
+
+
+def file_too_large(root: Path) -> DiskFull:
+    """The process may not write a file of that size (`ulimit -f`), or the file system has none."""
+    limit_bytes, _ = resource.getrlimit(resource.RLIMIT_FSIZE)
+    limited = limit_bytes != resource.RLIM_INFINITY
+    limit = f"{limit_bytes:,} bytes" if limited else "the file system's largest file"
+    return DiskFull(
+        f"A file below {root} would be larger than {limit}, which is the limit here.",
+        "Raise it (`ulimit -f unlimited`), or point PLAIT_HOME at another disk; nothing was left"
+        " behind.",
+    )
+
+
+def _free_bytes(root: Path) -> int:
+    """Where there is no such directory any more: nothing."""
+    try:
+        return shutil.disk_usage(root).free
+    except OSError:
+        return 0
 
 
 @contextmanager
@@ -78,6 +100,8 @@ def disk_errors(root: Path) -> Iterator[None]:
     except OSError as error:
         if error.errno in _FULL:
             raise disk_full(root) from error
+        if error.errno == errno.EFBIG:
+            raise file_too_large(root) from error
         if error.errno in _UNWRITABLE:
             raise StoreUnwritable(
                 f"{root} cannot be written: {error.strerror}.",
