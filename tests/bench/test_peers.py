@@ -189,15 +189,17 @@ def test_an_address_may_name_the_api_or_not() -> None:
     assert short == long == Address("::1", 81, "/x")
 
 
-async def test_a_server_is_opened_by_its_url_with_its_own_model_and_no_account() -> None:
+async def test_a_server_is_opened_by_its_url_and_asked_for_its_own_model() -> None:
     foreign = Foreign(THREE + END, ends=True)
-    async with serving(foreign) as address, open_target(f"{address}/v1") as target:
-        await target.begin()
-        async with target.open(REQUEST) as answer:
-            while await answer.next_tokens() is not None:
-                pass
+    async with (
+        serving(foreign) as address,
+        open_target(f"{address}/v1") as target,
+        target.open(REQUEST) as answer,
+    ):
+        while await answer.next_tokens() is not None:
+            pass
 
-        assert "unknown" in (await target.account()).source
+    assert target.name == f"tiny at {address}"
     assert foreign.bodies[0]["model"] == "tiny"
 
 
@@ -207,10 +209,12 @@ async def test_a_name_that_is_none_is_refused_with_the_known_ones() -> None:
             pass
 
 
-@pytest.mark.parametrize(
-    ("page", "why"), [(b"[]", "OpenAI-compatible"), (b'{"data": []}', "no model loaded")]
-)
-async def test_a_server_without_models_is_refused_with_the_reason(page: bytes, why: str) -> None:
+@pytest.mark.parametrize("page", [b"[]", b'{"data": []}', b""])
+async def test_a_model_that_is_not_listed_has_to_be_named(page: bytes) -> None:
     async with serving(Foreign(b"", models=page)) as address:
-        with pytest.raises(BenchError, match=why):
+        with pytest.raises(BenchError, match="#model"):
             await model_of(address)
+
+        async with open_target(f"{address}#org/mine") as target:
+            assert target.name == f"mine at {address}"
+            assert target.body(REQUEST)["model"] == "org/mine"

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 import itertools
 import json
+import os
+import socket
 
 import pytest
 from hypothesis import given, settings, strategies as st
 
+from plait.bench.abandon.cpu_account import (
+    Costs,
+    Probes,
+    Whole,
+    account_of as by_cpu,
+    costs,
+    local_pid,
+)
 from plait.bench.abandon.gauges import Reading, reading
+from plait.bench.abandon.http_exchange import Address
 from plait.bench.abandon.llama_log import LlamaLog
 from plait.bench.abandon.mlx_steps import MlxSteps
 from plait.bench.abandon.served import Sent, Span, Work, account, charged_dead_seconds, matched
 from plait.bench.abandon.somebodys import account_of
 from plait.bench.abandon.sse import LINE_BYTES, EventLines
+from plait.bench.serving import BenchError
 
 STREAM = (
     b'data: {"a": 1}\n\n: ping\r\n\r\ndata: x\rdata:y\r\revent: e\nerror: {}\n\ndata: [DONE]\n\n'
@@ -233,6 +245,41 @@ def test_what_leaves_the_queue_is_told_by_its_number_in_the_run() -> None:
 
     assert heard == [0, 1]
     assert told.pending
+
+
+# --- CPU time ---------------------------------------------------------------------------------
+
+
+def test_the_cost_of_a_token_is_told_apart_by_two_requests_read_alone() -> None:
+    each = costs(Whole(4.0, 400, 1), Whole(1.4, 40, 20))
+
+    assert [each.prompt, each.decoded] == pytest.approx([0.01, 0.05])
+
+
+@pytest.mark.parametrize("answer", [Whole(0.2, 40, 20), Whole(1.4, 40, 0)])
+def test_cpu_time_that_says_nothing_of_tokens_is_no_account(answer: Whole) -> None:
+    with pytest.raises(BenchError, match="/metrics"):
+        costs(Whole(4.0, 400, 1), answer)
+
+
+def test_each_hang_up_is_taken_at_the_mean_of_the_probes() -> None:
+    probes = Probes([2.0, 4.0, 3.0], [100.0, 300.0], Costs(0.01, 0.05))
+    sent = [whole(0, 0.0, 1.0), left(1, 0.0, 1.0), left(2, 0.0, 1.0, received=0)]
+
+    told = by_cpu(probes, sent, 9.0)
+
+    assert (told.mean_after, told.cpu_seconds) == (3.0, 9.0)
+    assert told.dead_seconds == pytest.approx(3 * 0.05 + 200 * 0.01)
+    assert "3.0 tokens (at most 4.0)" in told.source
+    assert told.decoded_after is None
+    assert by_cpu(probes, sent[:1], 9.0).mean_after is None
+
+
+def test_the_process_that_listens_on_a_port_of_this_machine_is_found() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        port = listening.getsockname()[1]
+        assert local_pid(Address("127.0.0.1", port)) == os.getpid()
+        assert local_pid(Address("192.0.2.1", port)) is None
 
 
 # --- metrics -----------------------------------------------------------------------------------

@@ -30,16 +30,17 @@ _NO_LINGER = struct.pack("ii", 1, 0)
 
 @dataclass(frozen=True, slots=True)
 class Address:
-    """`base`: path before `/v1`. `api_key` is sent as a bearer token."""
+    """`base`: path before `/v1`. `api_key` is sent as a bearer token. `model`: "" if not named."""
 
     host: str
     port: int
     base: str = ""
     api_key: str | None = None
+    model: str = ""
 
     @classmethod
     def of(cls, url: str, api_key: str | None = None) -> Address:
-        """From `http://host:port` with or without `/v1`. Raises BenchError for anything else."""
+        """From `http://host:port`, also with `/v1` and with `#model`. Raises BenchError."""
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port or 80
@@ -50,7 +51,8 @@ class Address:
                 f"{url}: hang-ups are made on plain TCP connections, so the bench needs "
                 "http://host:port; reach a server behind TLS through a tunnel"
             )
-        return cls(host, port, parts.path.rstrip("/").removesuffix("/v1"), api_key)
+        base = parts.path.rstrip("/").removesuffix("/v1")
+        return cls(host, port, base, api_key, parts.fragment)
 
     def __str__(self) -> str:
         return f"http://{self.host}:{self.port}{self.base}"

@@ -90,7 +90,7 @@ class OpenAITarget:
         await self._accountant.begin()
 
     async def account(self) -> Account:
-        return await self._accountant.account(self.sent)
+        return await self._accountant.account(tuple(self.sent))
 
 
 class StreamedAnswer:
@@ -259,10 +259,11 @@ async def model_of(address: Address) -> str:
     page = await get(address, "/v1/models")
     try:
         models = msgspec.json.decode(page, type=Models).data
-    except msgspec.DecodeError as error:
-        raise BenchError(
-            f"{address}/v1/models lists no models; is it an OpenAI-compatible server?"
-        ) from error
+    except msgspec.DecodeError:
+        models = []
     if not models:
-        raise BenchError(f"{address} has no model loaded; load one first")
+        raise BenchError(
+            f"{address}/v1/models lists no model; load one, or if it has one, name it: "
+            f"{address}#model"
+        )
     return models[0].id

@@ -14,8 +14,8 @@ from typing import Literal
 from plait.bench.abandon.http_exchange import Address
 from plait.bench.abandon.llama_server import NAME as LLAMA_SERVER, llama_server
 from plait.bench.abandon.mlx_server import NAME as MLX_SERVER, mlx_server
-from plait.bench.abandon.openai_target import OpenAITarget, model_of
-from plait.bench.abandon.somebodys import accountant_for
+from plait.bench.abandon.openai_target import OpenAITarget
+from plait.bench.abandon.somebodys import somebodys
 from plait.bench.serving import BenchError
 from plait.engines.base import LoadSpec
 
@@ -44,10 +44,8 @@ async def open_target(
         async with mlx_server(spec) as target:
             yield target
     elif "://" in name:
-        address = Address.of(name, api_key)
-        model = await model_of(address)
-        target = OpenAITarget(f"{model} at {address}", address, model, accountant_for(address))
-        yield target
+        async with somebodys(Address.of(name, api_key)) as target:
+            yield target
     else:
         known = ", ".join(PEERS)
         raise BenchError(f"'{name}' is no server to measure: use {known} or http://host:port")

@@ -1,4 +1,4 @@
-"""The account of a server that is not ours: by its `/metrics` page, else nothing is known.
+"""A server that is not ours: asked by its `/metrics` page, else, on this machine, by its CPU time.
 
 The page counts tokens of all requests, so what was decoded for readers who had left is what it
 decoded beyond the tokens that were received, as a mean. Nobody else may use the server meanwhile.
@@ -6,17 +6,35 @@ decoded beyond the tokens that were received, as a mean. Nobody else may use the
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Sequence
+from pathlib import PurePath
+from time import monotonic
 
+from plait.bench.abandon.cpu_account import CpuAccountant, local_pid
 from plait.bench.abandon.gauges import Gauges, Reading
 from plait.bench.abandon.http_exchange import Address
-from plait.bench.abandon.openai_target import StreamedAnswer
+from plait.bench.abandon.llama_server import EXTRA, NAME as LLAMA_SERVER
+from plait.bench.abandon.openai_target import OpenAITarget, StreamedAnswer, model_of
 from plait.bench.abandon.served import Sent
 from plait.bench.abandon.target import Account
 
 
-def accountant_for(address: Address) -> GaugeAccountant:
-    return GaugeAccountant(Gauges(address))
+@contextlib.asynccontextmanager
+async def somebodys(address: Address) -> AsyncIterator[OpenAITarget]:
+    """Asked for its model and for how it can be asked what it did. Raises BenchError."""
+    model, gauges = address.model or await model_of(address), Gauges(address)
+    known = await gauges.read()
+    pid = None if known else await asyncio.to_thread(local_pid, address)
+    accountant = GaugeAccountant(gauges) if pid is None else CpuAccountant(pid, monotonic)
+    own = known is not None and known.server == LLAMA_SERVER
+    name = f"{PurePath(model).name} at {address}"  # some name a model by its file
+    extra = EXTRA if own else None
+    target = OpenAITarget(name, address, model, accountant, extra, signs=own)
+    if isinstance(accountant, CpuAccountant):
+        accountant.target = target
+    yield target
 
 
 class GaugeAccountant:
