@@ -104,7 +104,22 @@ def test_where_only_a_mean_is_known_the_table_says_so() -> None:
     assert dict(table.rows)["tokens after it, p50"] == ["mean 3.2"]
 
 
-def test_the_chart_shows_the_highest_share_also_where_nothing_was_wasted() -> None:
-    shown = report.bars([outcome(0.0), outcome(wasted=0), outcome(20.0, control=True)])
+def test_the_chart_shows_each_share_of_hang_ups_and_what_is_unknown_as_unknown() -> None:
+    unknown = outcome(target="other")
+    unknown.runs[0].account.dead_seconds = None
+    known = [outcome(0.0), outcome(dead=0.0), outcome(40.0, dead=1.0), outcome(control=True)]
 
-    assert shown == (20.0, ["plait, x"], {"median": [0.0], "p95": [0.0]})
+    names, series = report.bars([*known, unknown])
+
+    assert names == ["plait, x", "other"]
+    assert series == {"20 % hang up": [0.0, None], "40 % hang up": [10.0, None]}
+
+
+def test_beside_a_server_with_the_same_engine_5_percent_may_be_lost_and_no_more_wasted() -> None:
+    name, peer = "plait, llama.cpp", outcome(target="llama-server", rate=10.0, dead=0.01)
+
+    good = verdicts(outcome(0.0, target=name), outcome(rate=9.6, target=name), peer)
+    slow = verdicts(outcome(0.0, target=name), outcome(rate=9.4, dead=0.02, target=name), peer)
+
+    assert good[5:] == [True] * 4
+    assert slow[5:] == [False, True, True, False]

@@ -91,8 +91,8 @@ class Outcome:
         return sum(record.read for _, record in self._pairs())
 
     @property
-    def tokens_per_second(self) -> float:
-        return self.usable_tokens / sum(run.seconds for run in self.runs)
+    def tokens_per_second(self) -> float | None:
+        return _ratio(self.usable_tokens, sum(run.seconds for run in self.runs))
 
     @property
     def tokens_per_working_second(self) -> float | None:
@@ -101,7 +101,7 @@ class Outcome:
         if not all(run.account.spans for run in self.runs):
             return None
         without = sum(run.seconds - _fruitless_seconds(run) for run in self.runs)
-        return self.usable_tokens / without
+        return _ratio(self.usable_tokens, without)
 
     @property
     def busy_seconds(self) -> float | None:
@@ -215,4 +215,5 @@ def _sum(values: list[float | None]) -> float | None:
 
 
 def _ratio(value: float | None, of: float | None) -> float | None:
+    """None also of nothing, as in a run without requests."""
     return None if value is None or not of else value / of

@@ -21,6 +21,9 @@ LONG_ANSWER_TOKENS = 600
 DEAD_SHARE = 0.002
 KEPT_SHARE = 0.99
 QUEUE_SHARE = 1.10
+PEER_SHARE = 0.05  # as near as a server with the same engine
+# Which foreign target runs the same engine.
+PEERS = {"plait, llama.cpp": "llama-server", "plait, mlx-lm": "mlx_lm.server"}
 NONE = "-"
 
 
@@ -67,7 +70,7 @@ def raw_share(outcome: Outcome, own: Sequence[Outcome]) -> float | None:
     base = _find(own, 0.0)
     if base is None or base is outcome:
         return None
-    return outcome.tokens_per_second / base.tokens_per_second
+    return _share(outcome.tokens_per_second, base.tokens_per_second)
 
 
 def kept_share(outcome: Outcome, own: Sequence[Outcome]) -> float | None:
@@ -78,7 +81,7 @@ def kept_share(outcome: Outcome, own: Sequence[Outcome]) -> float | None:
     if control is None or outcome.control:
         return None
     rate = outcome.tokens_per_working_second or outcome.tokens_per_second
-    return rate / control.tokens_per_second
+    return _share(rate, control.tokens_per_second)
 
 
 def _find(own: Sequence[Outcome], percent: float, *, control: bool = False) -> Outcome | None:
@@ -97,6 +100,9 @@ def targets(outcomes: Sequence[Outcome], tokens: int) -> list[report.Target]:
         if judged and not outcome.no_cancel and outcome.target.startswith("plait"):
             own = [other for other in outcomes if other.target == outcome.target]
             found += _targets_of(outcome, own, tokens)
+            for peer in outcomes:
+                if PEERS.get(outcome.target) == peer.target and peer.name == outcome.name:
+                    found += _beside(outcome, peer)
     return found
 
 
@@ -135,6 +141,29 @@ def _queue_target(where: str, outcome: Outcome, own: Sequence[Outcome]) -> repor
     return report.Target(what, now.p95 <= QUEUE_SHARE * then.p95, measured)
 
 
+def _beside(own: Outcome, peer: Outcome) -> list[report.Target]:
+    """Against a server with the same engine, at the same share."""
+    where = f"{own.target}, {own.name}, beside {peer.target}"
+    first = [_spread(outcome.first_token_ms(), "p50") for outcome in (own, peer)]
+    gaps = [_spread(outcome.gaps_ms(), "p50") for outcome in (own, peer)]
+    pace = [_share(1.0, outcome.tokens_per_second) for outcome in (own, peer)]
+    slower = 1 + PEER_SHARE
+    return [
+        _ratio(f"{where}: time per usable token", pace[0], pace[1], slower),
+        _ratio(f"{where}: first token p50", first[0], first[1], slower),
+        _ratio(f"{where}: between tokens p50", gaps[0], gaps[1], slower),
+        _ratio(f"{where}: engine time for the dead", own.dead_share, peer.dead_share, 1.0),
+    ]
+
+
+def _ratio(what: str, costs: float | None, of: float | None, bound: float) -> report.Target:
+    """`costs` at most `bound` times `of`."""
+    what = f"{what}, times theirs at most {bound:g}"
+    if costs is None or of is None:
+        return report.Target(what, None, NONE)
+    return report.Target(what, costs <= bound * of, _cell(costs / of if of else None))
+
+
 def _target(what: str, value: float | None, bound: float, unit: str = "") -> report.Target:
     met = None if value is None else value <= bound
     return report.Target(what, met, f"{_cell(value)}{unit}")
@@ -169,21 +198,21 @@ def record(outcome: Outcome) -> dict[str, Any]:
 
 
 def draw(path: Path, outcomes: Sequence[Outcome], title: str) -> None:
-    """Tokens decoded after a hang-up at the highest share. Raises BenchError."""
-    percent, names, series = bars(outcomes)
-    what = "tokens decoded after the hang-up"
-    charts.bar_chart(path, f"{title}, {percent:g} % hang up", names, series, what)
+    """How much of the engines' time went to readers who had left. Raises BenchError."""
+    names, series = bars(outcomes)
+    charts.bar_chart(path, title, names, series, "% of engine time for readers who had left")
 
 
-def bars(outcomes: Sequence[Outcome]) -> tuple[float, list[str], dict[str, list[float | None]]]:
-    """-> (the highest share, the targets, their series)."""
-    most = max(outcome.percent for outcome in outcomes)
-    shown = [o for o in outcomes if o.percent == most and not o.control]
+def bars(outcomes: Sequence[Outcome]) -> tuple[list[str], dict[str, list[float | None]]]:
+    """-> (the targets, of each share of hang-ups the percents)."""
+    left = [outcome for outcome in outcomes if outcome.percent and not outcome.control]
+    names = list(dict.fromkeys(outcome.target for outcome in left))
+    shares = {(o.target, o.percent): _times(o.dead_share, 100) for o in left}
     series = {
-        "median": [_middle(o) for o in shown],
-        "p95": [_p95(o.decoded_after()) for o in shown],
+        f"{percent:g} % hang up": [shares.get((name, percent)) for name in names]
+        for percent in sorted({outcome.percent for outcome in left})
     }
-    return most, [outcome.target for outcome in shown], series
+    return names, series
 
 
 # --- cells -----------------------------------------------------------------------------------
@@ -195,12 +224,6 @@ def _cell(value: float | int | str | None) -> str:
     if isinstance(value, float):
         return f"{value:.0f}" if abs(value) >= 1000 else f"{value:.3g}"
     return str(value)
-
-
-def _middle(outcome: Outcome) -> float | None:
-    """The mean where only all together is known."""
-    found = _median(outcome.decoded_after())
-    return outcome.mean_after if found is None else found
 
 
 def _median_decoded(outcome: Outcome) -> float | str | None:
@@ -222,6 +245,10 @@ def _p95(values: Sequence[int] | None) -> float | None:
 def _spread(values: Sequence[float], name: str) -> float | None:
     spread = Spread.of(values)
     return None if spread is None else float(getattr(spread, name))
+
+
+def _share(value: float | None, of: float | None) -> float | None:
+    return None if value is None or not of else value / of
 
 
 def _times(value: float | None, factor: float) -> float | None:
