@@ -19,7 +19,7 @@ import structlog
 
 OTHER_DESCRIPTORS = 128  # the loop's, the workers', files, and handshakes not yet refused
 LOG_INTERVAL_SECONDS = 10.0
-_EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
+EXHAUSTED = {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM}
 
 log = structlog.get_logger("plait.descriptors")
 
@@ -59,7 +59,7 @@ class AcceptTrouble:
     def __call__(self, loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
         error = context.get("exception")
         accepting = "accept" in str(context.get("message"))
-        if not (accepting and isinstance(error, OSError) and error.errno in _EXHAUSTED):
+        if not (accepting and isinstance(error, OSError) and error.errno in EXHAUSTED):
             loop.default_exception_handler(context)
             return
         now = self._clock()

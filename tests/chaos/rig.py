@@ -33,6 +33,7 @@ class Holdings:
 
     gauges: Gauges
     descriptors: int
+    tasks: float
     workers: int
 
     @classmethod
@@ -41,16 +42,17 @@ class Holdings:
         gauges = gauges_of(server)
         for key in [key for key in gauges if key[0] == LOADED]:
             gauges[USED, frozenset()] -= gauges.pop(key)
-        return cls(gauges, gateway.num_fds(), len(server.workers))
+        tasks = server.metric("plait_tasks")
+        return cls(gauges, gateway.num_fds(), tasks, len(server.workers))
 
     def beyond(self, other: Holdings) -> list[str]:
         """What differs from the other, in words."""
         differing = self.gauges.items() ^ other.gauges.items()
         found = [f"{name} {dict(labels)}: {value}" for (name, labels), value in differing]
-        if self.descriptors != other.descriptors:
-            found.append(f"descriptors: {self.descriptors}, and {other.descriptors} before")
-        if self.workers != other.workers:
-            found.append(f"workers: {self.workers}, and {other.workers} before")
+        for name in ("descriptors", "tasks", "workers"):
+            now, then = getattr(self, name), getattr(other, name)
+            if now != then:
+                found.append(f"{name}: {now}, and {then} before")
         return found
 
 

@@ -52,3 +52,11 @@ def test_the_error_says_what_happened_and_when_to_retry() -> None:
     assert isinstance(verdict.error, EngineCrashed)
     assert "model 'm' stopped (signal 9)" in verdict.error.message
     assert verdict.error.retry_after_ms == 100
+
+
+def test_a_machine_that_starts_no_process_counts_nothing_against_the_model() -> None:
+    policy = RestartPolicy("m", Limits())
+
+    verdicts = [policy.judge(Death("it could not be started", spawned=False)) for _ in range(11)]
+
+    assert [verdict.delay_seconds for verdict in verdicts[-3:]] == [25.6, 30.0, 30.0]

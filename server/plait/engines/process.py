@@ -188,8 +188,9 @@ class EngineProcess:
         try:
             child = await spawn_worker(output)
         except OSError as error:
-            self._log.exception("worker.spawn_failed", errno=error.errno)
-            return self._tell(Death("it could not be started")) if self._wanted else None
+            self._log.error("worker.spawn_failed", errno=error.errno, reason=error.strerror)
+            death = Death("it could not be started", spawned=False)
+            return self._tell(death) if self._wanted else None
         worker = self._worker = Generation(
             child,
             self._receive,

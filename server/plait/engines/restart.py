@@ -38,11 +38,13 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class Death:
-    """`cause` is shown to peers; `ready_seconds` is None when the worker never became ready."""
+    """`cause` is shown to peers; `ready_seconds` is None when the worker never became ready.
+    `spawned`: there was a process; without one nothing is known against the model."""
 
     cause: str
     ready_seconds: float | None = None
     load_fault: Fault | None = None
+    spawned: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,8 @@ class RestartPolicy:
         if death.load_fault is not None:
             return Verdict(_load_failure(death.load_fault), None)
         ready = death.ready_seconds is not None
-        self._deaths_while_loading = 0 if ready else self._deaths_while_loading + 1
+        if death.spawned:
+            self._deaths_while_loading = 0 if ready else self._deaths_while_loading + 1
         if self._deaths_while_loading >= self._limits.max_deaths_while_loading:
             return Verdict(self._unloadable(death), None)
         self._backoff_seconds = self._next_backoff_seconds(death.ready_seconds or 0.0)

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 import jinja2
+import structlog
 from prometheus_client import CONTENT_TYPE_LATEST
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
@@ -22,11 +23,13 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 import plait
 from plait.access.access import Access
 from plait.access.apps import Apps
-from plait.descriptors import count_open
+from plait.descriptors import EXHAUSTED, count_open
 from plait.http.guard import Guard
 from plait.http.security import Perimeter
 from plait.metrics import Metrics
 from plait.scheduling.routing import Models
+
+log = structlog.get_logger("plait.http")
 
 SECURITY_HEADERS = [
     (
@@ -66,6 +69,28 @@ class SecurityHeaders:
         await self._app(scope, receive, send_with_headers if scope["type"] == "http" else send)
 
 
+class Files(StaticFiles):
+    """Also when no file can be opened, for want of descriptors: that passes, and is no bug."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        started = False
+
+        async def send_noting_start(message: Message) -> None:
+            nonlocal started
+            started = True
+            await send(message)
+
+        try:
+            await super().__call__(scope, receive, send_noting_start)
+        except OSError as error:
+            if error.errno not in EXHAUSTED:
+                raise
+            log.warning("file.not_served", reason=error.strerror)
+            if not started:  # else the connection is closed with half an answer
+                text = "The server has too many files open; try again in a moment.\n"
+                await PlainTextResponse(text, status_code=503)(scope, receive, send)
+
+
 class Gateway(Protocol):
     """What the pages show; `plait.app` provides it."""
 
@@ -103,8 +128,8 @@ class Pages:
             Route("/v1/status", self._status),
             Route("/v1/ws", self._no_websocket),
             Route("/v1/ticket", self._guard.give_ticket, methods=["POST"]),
-            Mount("/static/playground", StaticFiles(directory=self._web / "playground")),
-            Mount("/static/sdk", StaticFiles(directory=self._web / "sdk")),
+            Mount("/static/playground", Files(directory=self._web / "playground")),
+            Mount("/static/sdk", Files(directory=self._web / "sdk")),
         ]
 
     async def _playground(self, request: Request) -> Response:

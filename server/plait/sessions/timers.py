@@ -10,7 +10,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-
 LATE_SECONDS = 1.0
 CATCH_UP_SECONDS = 1.0
 
