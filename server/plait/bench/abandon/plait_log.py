@@ -29,7 +29,6 @@ class Line(msgspec.Struct):
 class Cost(msgspec.Struct):
     """`stream.released`. Moments are monotonic seconds."""
 
-    opened_at: float
     started_at: float | None
     released_at: float
     usage: dict[str, int]

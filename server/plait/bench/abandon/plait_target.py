@@ -115,7 +115,7 @@ def _account_by_log(told: Account, requests: list[Sent], entries: Mapping[str, E
                 tuple(line.wasted_prompt),
             )
             if line.started_at is not None:
-                told.queue_waits[sent.index] = line.started_at - line.opened_at
+                told.queue_waits[sent.index] = max(0.0, line.started_at - sent.at)
         if sent.left is not None:
             span = told.spans.get(sent.index)
             decoded, prompt = (0, 0) if span is None else (span.decoded, sum(span.chunks_after))
