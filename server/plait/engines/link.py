@@ -13,8 +13,12 @@ from typing import cast
 from plait.engines import ipc
 from plait.engines.base import Command, Event, LoadSpec, Ping
 
+# What one read brings is delivered at one go, and the sessions that are to send it wait meanwhile:
+# asyncio's own 256 KiB can hold thousands of tokens.
+READ_BYTES = 16 * 1024
 
-class WorkerLink(asyncio.Protocol):
+
+class WorkerLink(asyncio.BufferedProtocol):
     """`deliver(events)` is called per frame, in order, until `closed` is set.
 
     `fault` says why the link gave up on the worker, None when the worker's end went first.
@@ -35,18 +39,22 @@ class WorkerLink(asyncio.Protocol):
         self._clock = clock
         self._max_backlog_bytes = max_backlog_bytes
         self._reader = ipc.FrameReader()
+        self._incoming = memoryview(bytearray(READ_BYTES))
         self._transport: asyncio.Transport | None = None
 
-    # --- asyncio.Protocol ----------------------------------------------------------------------
+    # --- asyncio.BufferedProtocol --------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
 
-    def data_received(self, data: bytes) -> None:
+    def get_buffer(self, sizehint: int) -> memoryview:
+        return self._incoming
+
+    def buffer_updated(self, nbytes: int) -> None:
         self.last_progress = self._clock()
         self.silent_beats = 0
         try:
-            for payload in self._reader.feed(data):
+            for payload in self._reader.feed(self._incoming[:nbytes]):
                 if self.fault is not None:
                     return
                 self._deliver(ipc.decode_events(payload))
