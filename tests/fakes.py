@@ -213,8 +213,8 @@ class MemorySocket:
             raise SocketClosed
         return frame
 
-    async def writable(self) -> None:
-        await self._reading.wait()
+    async def writable(self) -> bool:
+        return not self._reading.is_set() and await self._reading.wait()
 
     def send(self, frames: Sequence[str | bytes]) -> None:
         if self._gone:

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 from hypothesis import HealthCheck, given, settings, strategies as st
 
 from plait.engines.base import Item
-from plait.sessions.outbox import AUDIO, MAX_CONTROL_FRAMES, TEXT, VECTORS, Outbox, StreamQueue
+from plait.sessions.outbox import (
+    AUDIO,
+    MAX_CONTROL_FRAMES,
+    MAX_JOINED_BYTES,
+    TEXT,
+    VECTORS,
+    Outbox,
+    StreamQueue,
+)
 from plait.sessions.session import RANK
 from plait.wire.window import Credit
 
@@ -229,3 +239,109 @@ def test_a_slow_reader_gets_every_final_once_and_the_newest_of_what_waits(
         ]
         assert stream.queued_bytes == sum(len(item.data) for item in stream.items)
         assert len(stream.revisable) == len(waiting)
+
+
+def chat(id: int = 1, window: int = 64) -> StreamQueue:
+    return StreamQueue(id, Credit(window), TEXT, max_bytes=1 << 20, joins=True)
+
+
+def said(content: str, **more: Any) -> Item:
+    return Item(0, msgspec.json.encode({"content": content} | more))
+
+
+def taken_items(box: Outbox) -> list[dict[str, Any]]:
+    items = []
+    while (taken := box.take_nowait()) is not None:
+        items.append(msgspec.json.decode(taken[0]))
+    return items
+
+
+def test_texts_keep_to_themselves_while_the_connection_does_not_lag() -> None:
+    box, _ = outbox()
+    stream = chat()
+    for word in "abc":
+        box.send_item(stream, said(word))
+    assert [item["data"]["content"] for item in taken_items(box)] == ["a", "b", "c"]
+
+
+def test_texts_that_wait_for_the_socket_leave_as_one_item() -> None:
+    box, _ = outbox()
+    stream = chat()
+    for word in "abc":
+        box.send_item(stream, said(word))
+    box.lagging = True
+    (item,) = taken_items(box)
+    assert (item["seq"], item["data"]) == (1, {"content": "abc"})
+    assert (stream.seq, stream.outstanding, stream.queued_bytes) == (1, 1, 0)
+    assert not box.lagging
+
+
+def test_texts_that_wait_for_credit_take_one_credit_together() -> None:
+    box, _ = outbox()
+    stream = chat(window=1)
+    for word in "abcd":
+        box.send_item(stream, said(word))
+    assert [item["data"]["content"] for item in taken_items(box)] == ["a"]
+    stream.credit.receive_ack(1)
+    box.wake(stream)
+    assert [(item["seq"], item["data"]["content"]) for item in taken_items(box)] == [(2, "bcd")]
+
+
+def test_calls_of_tools_stand_between_texts_and_are_not_joined() -> None:
+    box, _ = outbox()
+    stream = chat()
+    for item in (said("a"), said("b"), said("c", tool_calls=[]), said("d"), said("e")):
+        box.send_item(stream, item)
+    box.lagging = True
+    assert [item["data"]["content"] for item in taken_items(box)] == ["ab", "c", "de"]
+
+
+def test_other_methods_are_not_joined() -> None:
+    box, _ = outbox()
+    stream = queue(1)
+    for word in "ab":
+        box.send_item(stream, said(word))
+    box.lagging = True
+    assert [item["data"]["content"] for item in taken_items(box)] == ["a", "b"]
+
+
+@given(st.lists(st.integers(0, 3000), max_size=20))
+def test_joined_items_are_bounded_and_lose_nothing(sizes: list[int]) -> None:
+    box, _ = outbox()
+    stream = chat()
+    for size in sizes:
+        box.send_item(stream, said("x" * size))
+    box.lagging = True
+    contents = [item["data"]["content"] for item in taken_items(box)]
+    assert sum(map(len, contents)) == sum(sizes)
+    assert all(len(content) <= MAX_JOINED_BYTES for content in contents)
+
+
+@settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@given(
+    st.integers(1, 4),
+    st.lists(st.sampled_from(["text", "call", "take", "stall", "ack"]), max_size=60),
+)
+def test_a_lagging_reader_gets_every_text_in_order_within_its_credit(
+    window: int, steps: list[str]
+) -> None:
+    box, _ = outbox()
+    stream = chat(window=window)
+    sent, heard, seqs = [], [], []
+    for number, step in enumerate([*steps, *["ack", "take"] * 60]):
+        if step in ("text", "call"):
+            sent.append(f"{number} ")
+            box.send_item(stream, said(sent[-1], **({"tool_calls": []} if step == "call" else {})))
+        elif step == "stall":
+            box.lagging = True
+        elif step == "ack":
+            stream.credit.receive_ack(stream.seq)
+            box.wake(stream)
+        elif (taken := box.take_nowait()) is not None:
+            item = msgspec.json.decode(taken[0])
+            seqs.append(item["seq"])
+            heard.append(item["data"]["content"])
+        assert stream.credit.outstanding <= window
+        assert stream.queued_bytes == sum(len(item.data) for item in stream.items)
+    assert "".join(heard) == "".join(sent)
+    assert seqs == list(range(1, len(seqs) + 1))

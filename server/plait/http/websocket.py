@@ -40,6 +40,7 @@ FIN = 0x80
 SHORT, MEDIUM, LONG = struct.Struct("!BB"), struct.Struct("!BBH"), struct.Struct("!BBQ")
 
 READ_BYTES = 4 * 1024  # some 700 of the tiniest frames: several ms
+INCOMING = memoryview(bytearray(READ_BYTES))  # for every connection: a read is parsed at once
 LATE_SECONDS = 1.0  # a timer that fires so late was held up by a suspended process, or a stall
 MAX_UNREAD_BYTES = 1024 * 1024  # far above what the transport holds before sending waits (64 KiB)
 
@@ -71,8 +72,10 @@ class AsgiSocket:
         data: bytes = event["bytes"]
         return data
 
-    async def writable(self) -> None:
-        await self._sink.writable.wait()
+    async def writable(self) -> bool:
+        if self._sink.writable.is_set():
+            return False
+        return await self._sink.writable.wait()
 
     def send(self, frames: Sequence[str | bytes]) -> None:
         try:
@@ -153,7 +156,7 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol)
     """Uvicorn's protocol, for peers that send a great many tiny frames, or stopped reading.
 
     All frames of a read are parsed at one go, and the event loop waits: 256 KiB, what asyncio
-    reads otherwise, can hold 40,000 of them. Hence a buffer of our own, and a small one.
+    reads otherwise, can hold 40,000 of them. Hence a small buffer of our own.
 
     `transport.close()` waits until its buffer is flushed, and a peer that does not read lets that
     take for ever: no ping time-out, refusal or close would ever free the connection. So it is
@@ -162,10 +165,6 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol)
     """
 
     _farewell: asyncio.TimerHandle | None = None
-
-    def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        super().connection_made(transport)
-        self._incoming = memoryview(bytearray(READ_BYTES))
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -183,10 +182,10 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol)
         self.transport.write(b"".join(map(encode_frame, frames)))
 
     def get_buffer(self, sizehint: int) -> memoryview:
-        return self._incoming
+        return INCOMING
 
     def buffer_updated(self, nbytes: int) -> None:
-        self.data_received(bytes(self._incoming[:nbytes]))
+        self.data_received(bytes(INCOMING[:nbytes]))
         if pongs := b"".join(self.conn.data_to_send()):
             self.transport.write(pongs)
             if self.transport.get_write_buffer_size() > MAX_UNREAD_BYTES:

@@ -5,6 +5,7 @@ transcriptions, then text, then vectors) and, inside a rank, fair by bytes (star
 queueing: the stream that has had the fewest bytes goes next), each stream within its window. A
 stream's items and its `done` are never reordered. `seq` is given here, on leaving. An item that
 revises one still waiting takes its place, so a slow reader skips revisions and costs no more.
+While a connection lags, what waits of a chat leaves as one item (see `wire.joining`).
 
 Bounds: a stream's items by its window and `max_bytes` (when full its job is paused, see
 `StreamQueue.full`); control frames by MAX_CONTROL_FRAMES (when full the connection is closed: the
@@ -20,10 +21,15 @@ from dataclasses import dataclass, field
 
 from plait.engines.base import Item
 from plait.wire.codec import encode_binary, encode_item
+from plait.wire.joining import join_texts, read_text
 from plait.wire.messages import DEFAULT_WINDOW
 from plait.wire.window import Credit
 
 MAX_CONTROL_FRAMES = 4096
+MAX_JOINED_BYTES = 4096
+# Of one turn: what leaves at one go can no longer be purged, and other connections wait for it.
+MAX_TURN_FRAMES = 256
+MAX_TURN_BYTES = 32 * 1024
 
 AUDIO, TEXT, VECTORS = range(3)
 
@@ -36,6 +42,7 @@ class StreamQueue:
     credit: Credit
     rank: int
     max_bytes: int
+    joins: bool = False  # its texts, while the connection lags
     take_final: Callable[[], str] | None = None  # set when `done` may follow the last item
     items: deque[Item] = field(default_factory=deque)
     revisable: dict[int, Item] = field(default_factory=dict)  # of `items`, by what they revise
@@ -43,6 +50,7 @@ class StreamQueue:
     media_bytes: int = 0  # payload of the binary items that left
     sent_bytes: int = 0  # virtual time: bytes sent, moved up to the rank's on becoming ready
     scheduled: bool = False
+    lagged: bool = False  # what waits had to wait for credit
     closed: bool = False
 
     def put(self, item: Item) -> None:
@@ -65,6 +73,19 @@ class StreamQueue:
             del self.revisable[item.revises]
         self.queued_bytes -= len(item.data)
         return item
+
+    def take_joined(self) -> Item:
+        """The next item with those texts behind it that may join it."""
+        item = self.take()
+        joined = [text] if (text := read_text(item.data)) else []
+        size = len(item.data)
+        while joined and self.items and size + len(self.items[0].data) <= MAX_JOINED_BYTES:
+            text = read_text(self.items[0].data)
+            if text is None:
+                break
+            joined.append(text)
+            size += len(self.take().data)
+        return item if len(joined) < 2 else Item(item.job, join_texts(joined))
 
     def clear(self) -> None:
         self.items.clear()
@@ -114,6 +135,7 @@ class Outbox:
     """Fair, bounded, synchronous. The writer takes; streams and the session put."""
 
     def __init__(self, ready: Callable[[], None], overflow: Callable[[], None]) -> None:
+        self.lagging = False  # the socket took no more while something waited
         self._ready = ready
         self._overflow = overflow
         self._control: deque[str] = deque()
@@ -134,7 +156,10 @@ class Outbox:
 
     def wake(self, queue: StreamQueue) -> None:
         """Call after anything that may have made `queue` sendable: an item, credit, the end."""
-        if queue.scheduled or not queue.sendable:
+        if queue.scheduled:
+            return
+        if not queue.sendable:
+            queue.lagged = queue.lagged or queue.blocked
             return
         queue.scheduled = True
         queue.sent_bytes = max(queue.sent_bytes, self._virtual.get(queue.rank, 0))
@@ -160,15 +185,17 @@ class Outbox:
                 heapq.heappop(heap)
                 queue.scheduled = False
             del self._heaps[rank]
+        self.lagging = False
         return None
 
-    def take_turn(self, max_frames: int, max_bytes: int) -> tuple[list[str | bytes], set[int]]:
-        """The next frames, until one of the bounds is reached, and the ids of the streams that
-        items among them are of."""
+    def take_turn(self) -> tuple[list[str | bytes], set[int]]:
+        """The next frames that may leave together, and the ids of the streams they are items of."""
         frames: list[str | bytes] = []
         ids: set[int] = set()
         size = 0
-        while len(frames) < max_frames and size < max_bytes and (taken := self.take_nowait()):
+        while len(frames) < MAX_TURN_FRAMES and size < MAX_TURN_BYTES:
+            if (taken := self.take_nowait()) is None:
+                break
             frame, queue = taken
             frames.append(frame)
             size += len(frame)
@@ -189,8 +216,10 @@ class Outbox:
             frame = queue.take_final()
             self.close(queue)
             return frame
-        item = queue.take()
+        together = queue.joins and (self.lagging or queue.lagged)
+        item = queue.take_joined() if together else queue.take()
         seq = queue.credit.sent()
+        queue.lagged = bool(queue.items) and (queue.lagged or queue.blocked)
         self._virtual[queue.rank] = queue.sent_bytes
         queue.sent_bytes += len(item.data) + 64  # 64: an item's envelope, roughly
         if queue.sendable:

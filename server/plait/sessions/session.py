@@ -54,9 +54,6 @@ from plait.wire.window import Credit
 # A transcription is little, and what it says may be that somebody talks into that audio.
 RANK = {"synthesize": AUDIO, "transcribe": AUDIO, "chat": TEXT, "embed": VECTORS}
 FRAMES_PER_TURN = 16
-# What leaves in one go can no longer be purged, and others wait for it.
-SENT_PER_TURN = 32
-SENT_BYTES_PER_TURN = 32 * 1024
 BATCH_RANKS = 3  # batch streams rank after all interactive ones
 
 
@@ -117,9 +114,8 @@ class Session:
         self.outbox.send_control(
             encode_server(GoAway("shutting_down", round(drain_seconds * 1000)))
         )
-        for stream in list(self._streams.values()):
-            if not stream.started:
-                stream.cancel("shutdown")
+        for stream in [s for s in self._streams.values() if not s.started]:
+            stream.cancel("shutdown")
         self._close_if_drained()
 
     def stop(self) -> None:
@@ -146,12 +142,10 @@ class Session:
                 frames += 1
                 if frames % FRAMES_PER_TURN == 0:
                     await asyncio.sleep(0)  # a burst of frames must not starve other sessions
-                # While closing, frames are read and dropped: a peer that is blocked in sending
-                # would never read our close.
+                # Read and dropped while closing: a peer blocked in sending never reads our close.
                 if self._closing is None:
                     self._receive_frame(frame)
-        except SocketClosed:
-            # In this tick, before the writer or anyone else runs: nobody is left to read.
+        except SocketClosed:  # in this tick, before the writer or anyone else runs
             self._cancel_all("disconnect")
             writer.cancel()
 
@@ -159,13 +153,13 @@ class Session:
         """The only caller of `send`. Ends by closing the socket, or with it."""
         try:
             while True:
-                await self._socket.writable()  # and only then take: what waits can be purged
-                frames, ids = self.outbox.take_turn(SENT_PER_TURN, SENT_BYTES_PER_TURN)
+                if await self._socket.writable():  # and take only then: what waits can be purged
+                    self.outbox.lagging = True
+                frames, ids = self.outbox.take_turn()
                 if frames:
                     self._socket.send(frames)
-                    for id in ids:
-                        if stream := self._streams.get(id):
-                            stream.items_left()
+                    for stream in filter(None, map(self._streams.get, ids)):
+                        stream.items_left()
                     if not self.outbox.empty:
                         await asyncio.sleep(0)  # others' turn; `writable` itself rarely waits
                 elif self._closing is not None:
@@ -244,8 +238,7 @@ class Session:
             offer = self._caller.models.resolve(event.method, event.params.model)
             request = replace(event, params=offer.complete(event.params))
             policy = self._policy.streams
-            rank = RANK[event.method] + BATCH_RANKS * (event.priority == "batch")
-            queue = StreamQueue(event.id, Credit(event.window), rank, policy.max_outbox_bytes)
+            queue = _queue_for(event, policy.max_outbox_bytes)
             stream = Stream(request, queue, self, offer.scheduler, policy, self._clock, now)
             stream.open(self._caller.owner)
         except PlaitError as error:
@@ -299,3 +292,8 @@ class Session:
             self._closing = (code, reason)
             self._cancel_all("disconnect")
             self._wake_writer()
+
+
+def _queue_for(event: OpenReceived, max_bytes: int) -> StreamQueue:
+    rank = RANK[event.method] + BATCH_RANKS * (event.priority == "batch")
+    return StreamQueue(event.id, Credit(event.window), rank, max_bytes, event.method == "chat")

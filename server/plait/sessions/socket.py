@@ -14,8 +14,8 @@ class Socket(Protocol):
     async def receive(self) -> str | bytes:
         """The next frame. Raises SocketClosed."""
 
-    async def writable(self) -> None:
-        """Waits while the peer does not read."""
+    async def writable(self) -> bool:
+        """Waits while the peer does not read; whether it did."""
 
     def send(self, frames: Sequence[str | bytes]) -> None:
         """Hand over all of them at once; to be called when `writable`. Raises SocketClosed."""
