@@ -162,13 +162,14 @@ async def _measure(comparison: Comparison, plan: Plan, slots: int, chart: Path |
         outcomes, plan = await compare(comparison, plan, opened, advance)
     terms = comparison.terms
     title = f"{plan.tokens} tokens an answer, {terms.clients} clients"
+    title += "" if terms.load is None else f", {terms.load:g} requests/s"
     title += ", nothing is cancelled" if terms.no_cancel else ""
     if chart is not None:
         report.draw(chart, outcomes, title)
     return Findings(
         _engine_of(comparison.targets),
         report.tables(outcomes, title),
-        report.targets(outcomes, plan.tokens),
+        report.targets(outcomes, plan.tokens, saturated=terms.load is None),
         {
             "plan": asdict(plan),
             "comparison": asdict(comparison),

@@ -92,14 +92,19 @@ def _find(own: Sequence[Outcome], percent: float, *, control: bool = False) -> O
 # --- verdicts --------------------------------------------------------------------------------
 
 
-def targets(outcomes: Sequence[Outcome], tokens: int) -> list[report.Target]:
-    """For Plait at 20 %, with its cancels. `tokens`: of an answer."""
+def targets(
+    outcomes: Sequence[Outcome], tokens: int, *, saturated: bool = True
+) -> list[report.Target]:
+    """For Plait at 20 %, with its cancels. `tokens`: of an answer. Throughput is only judged where
+    clients are always busy: otherwise it is what they ask for."""
     found = []
     for outcome in outcomes:
         judged = outcome.percent == JUDGED_PERCENT and not outcome.control
         if judged and not outcome.no_cancel and outcome.target.startswith("plait"):
             own = [other for other in outcomes if other.target == outcome.target]
             found += _targets_of(outcome, own, tokens)
+            if saturated:
+                found.append(_throughput_target(outcome, own))
             for peer in outcomes:
                 if PEERS.get(outcome.target) == peer.target and peer.name == outcome.name:
                     found += _beside(outcome, peer)
@@ -117,10 +122,11 @@ def _targets_of(outcome: Outcome, own: Sequence[Outcome], tokens: int) -> list[r
     if tokens >= LONG_ANSWER_TOKENS:
         share = _times(outcome.dead_share, 100)
         found.append(_target(f"{where}: under 0.2 % on the dead", share, 100 * DEAD_SHARE, " %"))
-    return [*found, _throughput_target(where, outcome, own), _queue_target(where, outcome, own)]
+    return [*found, _queue_target(where, outcome, own)]
 
 
-def _throughput_target(where: str, outcome: Outcome, own: Sequence[Outcome]) -> report.Target:
+def _throughput_target(outcome: Outcome, own: Sequence[Outcome]) -> report.Target:
+    where = f"{outcome.target}, {outcome.name}"
     kept = kept_share(outcome, own)
     share, of = (
         (raw_share(outcome, own), "the 0 % run's") if kept is None else (kept, "such work's")
