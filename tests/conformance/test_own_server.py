@@ -46,6 +46,7 @@ async def broken(
 
 
 @pytest.mark.slow
+@pytest.mark.waits
 async def test_our_server_conforms(scripted: LiveServer) -> None:
     lines, skipped = await broken(scripted, chosen(), LONG, TOKEN)
 

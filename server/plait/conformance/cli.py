@@ -1,14 +1,13 @@
 """`plait conformance URL`: arguments, progress, the report, the exit code.
 
-Verdicts go to stdout as they come, what runs now to stderr on a terminal. Exit code 0: nothing is
-broken; 1: something is, or the server cannot be reached; 2: wrong usage. Does NOT know the cases.
+Imports nothing at the top that `plait --help` would pay for. Verdicts go to stdout as they come,
+what runs now to stderr on a terminal. Exit code 0: nothing is broken; 1: something is, or the
+server cannot be reached; 2: wrong usage. Does NOT know the cases.
 """
 
 from __future__ import annotations
 
 import argparse
-import asyncio
-import json
 import os
 import sys
 from collections.abc import Sequence
@@ -61,6 +60,8 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
 
 def run(parsed: argparse.Namespace) -> int:
     """Run what was asked for; returns the exit code."""
+    import asyncio
+
     from plait.conformance.cases import chosen
     from plait.conformance.lab import STORY, Settings
     from plait.conformance.target import Target, TargetError
@@ -76,9 +77,13 @@ def run(parsed: argparse.Namespace) -> int:
     settings = Settings(parsed.prompt or STORY, parsed.seed, parsed.slow)
     try:
         target = Target.of(parsed.url, token, parsed.origin, parsed.timeout)
-        return asyncio.run(_run(cases, target, settings, parsed.json))
+        welcome, outcomes = asyncio.run(_ask(cases, target, settings))
     except TargetError as error:
         return fail(str(error), EXIT_FAILED)
+    if parsed.json is not None:
+        _write(parsed.json, target, welcome, settings, outcomes)
+    broken = any(outcome.verdict == "broken" for outcome in outcomes)
+    return EXIT_FAILED if broken else EXIT_OK
 
 
 def _list(cases: Sequence[Case]) -> int:
@@ -88,9 +93,9 @@ def _list(cases: Sequence[Case]) -> int:
     return EXIT_OK
 
 
-async def _run(
-    cases: Sequence[Case], target: Target, settings: Settings, json_file: Path | None
-) -> int:
+async def _ask(
+    cases: Sequence[Case], target: Target, settings: Settings
+) -> tuple[Message, list[Outcome]]:
     from plait.conformance.report import summary_of
     from plait.conformance.running import welcome_of
 
@@ -98,10 +103,7 @@ async def _run(
     say(f"{welcome.get('server')} at {target.url}: {', '.join(welcome['methods'])}")
     outcomes = await _show_all(cases, target, settings, welcome)
     say(summary_of(outcomes))
-    if json_file is not None:
-        await asyncio.to_thread(_write, json_file, target, welcome, settings, outcomes)
-    broken = any(outcome.verdict == "broken" for outcome in outcomes)
-    return EXIT_FAILED if broken else EXIT_OK
+    return welcome, outcomes
 
 
 async def _show_all(
@@ -130,6 +132,8 @@ def _show_running(what: str) -> None:
 def _write(
     file: Path, target: Target, welcome: Message, settings: Settings, outcomes: Sequence[Outcome]
 ) -> None:
+    import json
+
     from plait.conformance.report import record_of
 
     record = record_of(target.url, str(welcome.get("server")), settings.seed, outcomes)
