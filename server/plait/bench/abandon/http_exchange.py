@@ -59,7 +59,7 @@ class Address:
 
 
 class HttpExchange:
-    """Sent once built by `sent`; `next_piece` then reads the body."""
+    """`send` once, then read the body by `next_piece` or `leave`. One task at a time reads."""
 
     def __init__(self, address: Address, connection: socket.socket) -> None:
         self.address = address
@@ -90,9 +90,8 @@ class HttpExchange:
     async def next_piece(self) -> bytes | None:
         """The next bytes of the body, none when woken; None at its end.
 
-        Raises BenchError, for any error status too.
-
-        Safe to cancel: nothing that has arrived is lost.
+        Safe to cancel: nothing that has arrived is lost. Raises BenchError, also for an
+        error status.
         """
         while True:
             piece = self._next_received()

@@ -23,7 +23,7 @@ NAME = "llama-server"
 SOURCE = "its own log, task by task"
 # Prompts differ but begin alike: nobody may profit from what another has computed.
 EXTRA = {"cache_prompt": False, "return_progress": True}
-LOG_SECONDS = 3.0  # lines written are read within that
+LOG_SECONDS = 10.0  # lines written are read within that
 WARM_UP = [
     {"role": "user", "content": "Tell me in a few words what a harbour is and who needs it."}
 ]

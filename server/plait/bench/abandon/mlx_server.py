@@ -21,8 +21,7 @@ from plait.engines.base import LoadSpec
 
 NAME = "mlx_lm.server"
 SOURCE = "its batch, watched step by step in its process"
-IDLE_SECONDS = 900.0
-UNSEEN_SECONDS = 3.0  # a request that left at once may never come to the batch
+QUIET_SECONDS, IDLE_ROUNDS = 15.0, 60
 
 
 @contextlib.asynccontextmanager
@@ -73,8 +72,18 @@ class StepAccountant:
         return told
 
     async def _idle(self, tasks: int) -> None:
-        """Until all that came to the batch has left it. Raises BenchError."""
+        """Until that many have come to the batch, and all have left it. Raises BenchError.
+
+        A request may come late, as the batch takes new ones only between its steps, and one that
+        left at once perhaps never: it is not waited for once there is nothing else to do.
+        """
         steps = self._steps
-        await self._child.until(lambda: steps.seen >= tasks, UNSEEN_SECONDS)
-        if not await self._child.until(lambda: not steps.pending, IDLE_SECONDS):
-            raise BenchError(f"{NAME} still computes {IDLE_SECONDS:g} s after the last request")
+        for _ in range(IDLE_ROUNDS):
+            if await self._child.until(
+                lambda: steps.seen >= tasks and not steps.pending, QUIET_SECONDS
+            ):
+                return
+            if not steps.pending:
+                return
+        seconds = IDLE_ROUNDS * QUIET_SECONDS
+        raise BenchError(f"{NAME} still computes {seconds:g} s after the last request")

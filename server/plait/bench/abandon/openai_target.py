@@ -187,7 +187,8 @@ class Tally:
     def take(self, event: bytes) -> tuple[int, bool]:
         """-> (tokens that this chunk brings, whether it tells of the prompt's progress).
 
-        Raises BenchError for an error and for no JSON."""
+        Raises BenchError for an error and for no JSON.
+        """
         try:
             chunk = msgspec.json.decode(event, type=Chunk)
         except msgspec.DecodeError as error:
