@@ -6,6 +6,7 @@ Does NOT know how figures are shown (see `output`) nor judged (see `gateway.repo
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -66,7 +67,7 @@ def _gateway(parsed: argparse.Namespace) -> int:
 
 async def _measure(parsed: argparse.Namespace) -> Findings:
     if parsed.chart is not None:
-        charting.check(parsed.chart)
+        await asyncio.to_thread(charting.check, parsed.chart)
     parts: Sequence[str] = parsed.only or DEFAULT_PARTS
     if parsed.window_curve and "window" not in parts:
         parts = [*parts, "window"]
@@ -80,7 +81,7 @@ async def _measure(parsed: argparse.Namespace) -> Findings:
             for part in shared:
                 await MEASURES[part](findings, sides, parsed)
     if parsed.chart is not None:
-        charting.draw(parsed.chart, findings)
+        await asyncio.to_thread(charting.draw, parsed.chart, findings)
     return findings
 
 

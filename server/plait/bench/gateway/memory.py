@@ -84,7 +84,7 @@ async def _pause(sockets: Sequence[Socket], count: int) -> None:
 
 async def _rested(side: Side) -> tuple[int, int]:
     await asyncio.sleep(REST_SECONDS)
-    return side.memory_bytes()
+    return await side.memory_bytes()
 
 
 def _first_lot(count: int) -> int:

@@ -66,7 +66,7 @@ async def measure(side: Side, ending: Ending, seconds: float) -> OpenRate:
         socket.flush()
         await asyncio.sleep(SETTLE_SECONDS)
         before = ended
-        measured = await sample(side, tally, seconds)
+        measured = await sample(side, tally, seconds, lambda: ended > before)
         count = ended - before
         tally.on_end = None
     return OpenRate(ending, count, measured)

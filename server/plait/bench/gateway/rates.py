@@ -96,7 +96,7 @@ async def measure(
         for number in range(rounds):
             await asyncio.sleep(SETTLE_SECONDS)
             gateway = await sample(sides.gateway, ours, seconds)
-            with sides.gateway.frozen():
+            async with sides.gateway.frozen():
                 if number % 2:
                     echo = await _echoed(sides.bare, bare, load, seconds)
                     push = await _pushed(sides.bare, bare, load, seconds)

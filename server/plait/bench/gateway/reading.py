@@ -28,6 +28,7 @@ NO_MASK = bytes(4)
 STAMP_DIGITS = 20  # a monotonic time and the space behind it
 SEND_BYTES = 256 * 1024
 WAIT_SECONDS = 60.0
+LOOK_SECONDS = 0.05
 
 
 @dataclass(slots=True)
@@ -76,6 +77,19 @@ class Tally:
             raise BenchError(f"{what}: not within {WAIT_SECONDS:g} s; so far {counts}") from None
         if self.failure:
             raise BenchError(f"{what}: {self.failure}")
+
+
+async def elapse(seconds: float, came: Callable[[], bool], what: str) -> None:
+    """For so long, and on a machine that is too busy until at least something came.
+
+    Raises BenchError when nothing did within WAIT_SECONDS.
+    """
+    await asyncio.sleep(seconds)
+    until = time.monotonic() + WAIT_SECONDS
+    while not came():
+        if time.monotonic() > until:
+            raise BenchError(f"{what}: nothing came within {WAIT_SECONDS:g} s")
+        await asyncio.sleep(LOOK_SECONDS)
 
 
 class Socket(asyncio.Protocol):

@@ -42,7 +42,7 @@ def rate_table(results: Sequence[LoadRates]) -> Table:
         row("frames per CPU second, bare, echo", lambda r: r.echo.frames_per_cpu_second),
         ("gateway / bare sending", [f"{100 * r.of_push:.0f} %" for r in results]),
         ("gateway / bare echo", [f"{100 * r.of_echo:.0f} %" for r in results]),
-        row("CPU us per item, gateway", lambda r: r.gateway.cpu_us_per_item, 1),
+        row("CPU µs per item, gateway", lambda r: r.gateway.cpu_us_per_item, 1),
         share("of a core: gateway", lambda r: r.gateway.shares[0]),
         share("of a core: worker", lambda r: r.gateway.shares[1]),
         share("of a core: client", lambda r: r.gateway.shares[2]),
@@ -79,7 +79,7 @@ def rate_record(result: LoadRates) -> dict[str, Any]:
 def cost_table(costs: Sequence[LoadCost], offered: float) -> Table:
     first = costs[0]
     rows = [
-        ("gateway CPU us per item", [f"{cost.cpu_us_per_item:.1f}" for cost in costs]),
+        ("gateway CPU µs per item", [f"{cost.cpu_us_per_item:.1f}" for cost in costs]),
         (f"to {first.load.name}", [f"{cost.ratio_to(first):.2f}" for cost in costs]),
     ]
     title = f"cost of an item, {offered:,.0f} items/s in all"
@@ -112,7 +112,7 @@ def cost_record(cost: LoadCost) -> dict[str, Any]:
 def open_table(results: Sequence[OpenRate]) -> Table:
     rows = [
         ("streams/s", [f"{result.per_second:,.0f}" for result in results]),
-        ("gateway CPU us per stream", [f"{result.cpu_us:,.0f}" for result in results]),
+        ("gateway CPU µs per stream", [f"{result.cpu_us:,.0f}" for result in results]),
         ("of a core: gateway", [f"{100 * r.sample.shares[0]:.0f} %" for r in results]),
         ("of a core: worker", [f"{100 * r.sample.shares[1]:.0f} %" for r in results]),
         ("of a core: client", [f"{100 * r.sample.shares[2]:.0f} %" for r in results]),

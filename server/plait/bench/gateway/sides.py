@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import os
+import signal
 import sys
 import time
-from collections.abc import AsyncIterator, Iterator, Sequence
+from collections.abc import AsyncIterator, Callable, Sequence
 from dataclasses import dataclass
 from urllib.parse import urlsplit
 
 import psutil
 
 from plait.bench.gateway.bare import own_bare
-from plait.bench.gateway.reading import Flow, Socket, Tally, connect
+from plait.bench.gateway.reading import Flow, Socket, Tally, connect, elapse
 from plait.bench.serving import BenchError, own_server
 from plait.descriptors import allow_connections
 
@@ -50,34 +52,35 @@ SETTINGS: dict[str, int | str] = {
 
 @dataclass(frozen=True, slots=True)
 class Side:
-    """A server and its processes. `server` serves sockets; `workers` compute behind it."""
+    """A server: the process `pid` serves sockets, its children (the workers) compute."""
 
     name: str
     port: int
     path: str
     subprotocol: str | None
-    server: psutil.Process
+    pid: int
 
-    def cpu_seconds(self) -> tuple[float, float]:
-        """(server, workers) so far."""
-        workers = self.server.children()
-        return cpu_seconds(self.server.pid), sum(cpu_seconds(worker.pid) for worker in workers)
+    async def workers(self) -> list[int]:
+        """Their process ids."""
+        children = await asyncio.to_thread(lambda: psutil.Process(self.pid).children())
+        return [child.pid for child in children]
 
-    @contextlib.contextmanager
-    def frozen(self) -> Iterator[None]:
+    @contextlib.asynccontextmanager
+    async def frozen(self) -> AsyncIterator[None]:
         """Stopped as it is, workers too, so that others can be measured meanwhile."""
-        processes = [*self.server.children(), self.server]
-        for process in processes:
-            process.suspend()
+        pids = [self.pid, *await self.workers()]
         try:
+            for pid in reversed(pids):
+                os.kill(pid, signal.SIGSTOP)
             yield
         finally:
-            for process in reversed(processes):
-                process.resume()
+            for pid in pids:
+                with contextlib.suppress(ProcessLookupError):
+                    os.kill(pid, signal.SIGCONT)
 
-    def memory_bytes(self) -> tuple[int, int]:
+    async def memory_bytes(self) -> tuple[int, int]:
         """(resident, unique) of the server."""
-        memory = self.server.memory_full_info()
+        memory = await asyncio.to_thread(lambda: psutil.Process(self.pid).memory_full_info())
         return memory.rss, memory.uss
 
     async def connect(self, tally: Tally, count: int) -> list[Socket]:
@@ -144,8 +147,8 @@ async def own_sides() -> AsyncIterator[Sides]:
         port = urlsplit(server.url).port
         assert port is not None
         yield Sides(
-            Side("gateway", port, "/v1/ws", "plait.v1", psutil.Process(server.pid)),
-            Side("bare", bare.port, "/", None, psutil.Process(bare.pid)),
+            Side("gateway", port, "/v1/ws", "plait.v1", server.pid),
+            Side("bare", bare.port, "/", None, bare.pid),
         )
 
 
@@ -165,20 +168,24 @@ def hang_up(sockets: Sequence[Socket]) -> None:
         socket.abort()
 
 
-async def sample(side: Side, tally: Tally, seconds: float) -> Sample:
-    """Look at what goes by from now on, for so long."""
-    begin, cpu = time.monotonic(), side.cpu_seconds()
+async def sample(
+    side: Side, tally: Tally, seconds: float, came: Callable[[], bool] | None = None
+) -> Sample:
+    """Look at what goes by from now on, for so long; longer when nothing (no item) came yet."""
+    workers = await side.workers()
+    begin, cpu, work = time.monotonic(), cpu_seconds(side.pid), _sum_cpu(workers)
     frames, items, client = tally.frames, tally.items, time.process_time()
-    await asyncio.sleep(seconds)
-    after = side.cpu_seconds()
+    came = came or (lambda: tally.items > items)
+    await elapse(seconds, lambda: bool(tally.failure) or came(), side.name)
+    elapsed, after, worked = time.monotonic() - begin, cpu_seconds(side.pid), _sum_cpu(workers)
     if tally.failure:
         raise BenchError(f"{side.name}: {tally.failure}")
     return Sample(
-        time.monotonic() - begin,
+        elapsed,
         tally.frames - frames,
         tally.items - items,
-        after[0] - cpu[0],
-        after[1] - cpu[1],
+        after - cpu,
+        worked - work,
         time.process_time() - client,
     )
 
@@ -252,6 +259,10 @@ class Streams:
     def _flush(self) -> None:
         for socket in self._sockets:
             socket.flush()
+
+
+def _sum_cpu(pids: Sequence[int]) -> float:
+    return sum(map(cpu_seconds, pids))
 
 
 def cpu_seconds(pid: int) -> float:

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from plait.bench.gateway.rates import Advance
-from plait.bench.gateway.reading import Tally
+from plait.bench.gateway.reading import Tally, elapse
 from plait.bench.gateway.sides import SETTLE_SECONDS, TEXT_BYTES, UNENDING, Side, connected
 
 WINDOWS = (1, 2, 4, 8, 16, 32, 64, 128, 256)
@@ -70,7 +70,7 @@ async def _curve(
         await asyncio.sleep(SETTLE_SECONDS + 2 * round_trip_ms / 1000)
         loop = asyncio.get_running_loop()
         begin, before = loop.time(), [flow.items for flow in flows]
-        await asyncio.sleep(seconds)
+        await elapse(seconds, lambda: flows[-1].items > before[-1], "items of the widest window")
         elapsed = loop.time() - begin
         rates = [(flow.items - had) / elapsed for flow, had in zip(flows, before, strict=True)]
     outstanding = tuple(flow.most_outstanding for flow in flows)
