@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import json
 import random
+import shlex
 from pathlib import Path
 from typing import Any
 
@@ -243,7 +244,7 @@ def test_a_model_that_is_not_installed_is_named_with_what_to_do(
 def test_a_short_run_leaves_a_whole_report_and_nothing_behind(tmp_path: Path) -> None:
     parser = argparse.ArgumentParser()
     cli.add_arguments(parser.add_subparsers())
-    options = "--engine scripted --methods chat embed --minutes 0.04 --clients 3".split()
+    options = shlex.split("--engine scripted --methods chat embed --minutes 0.04 --clients 3")
     parsed = parser.parse_args(["bench", "soak", *options, "--report", str(tmp_path)])
 
     assert parsed.run(parsed) == 0
