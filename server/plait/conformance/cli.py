@@ -74,7 +74,7 @@ def run(parsed: argparse.Namespace) -> int:
     if parsed.url is None:
         return fail("which server? Give its URL, like http://127.0.0.1:8760.", EXIT_USAGE)
     token = parsed.token or os.environ.get(TOKEN_VARIABLE, "")
-    settings = Settings(parsed.prompt or STORY, parsed.seed, parsed.slow)
+    settings = Settings(parsed.prompt or STORY, parsed.seed)
     try:
         target = Target.of(parsed.url, token, parsed.origin, parsed.timeout)
         welcome, outcomes = asyncio.run(_ask(cases, target, settings))
@@ -89,7 +89,7 @@ def run(parsed: argparse.Namespace) -> int:
 def _list(cases: Sequence[Case]) -> int:
     for case in cases:
         slow = " (with --slow)" if case.slow else ""
-        say(f"{case.section:<9} {case.name:<44} {case.about}{slow}")
+        say(f"{case.section:<14} {case.name:<40} {case.about}{slow}")
     return EXIT_OK
 
 

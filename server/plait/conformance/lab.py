@@ -23,7 +23,7 @@ from plait.conformance.target import Target
 
 STORY = "Tell a long story about a lighthouse keeper, with many details."
 SENTENCE = "The keeper of the lighthouse wrote down every ship that passed. "
-LONG_TOKENS = 400
+LONG_TOKENS = 1000
 SHORT_TOKENS = 8
 PREFILL_WORDS = 700
 SAMPLE_RATE = 16_000
@@ -35,7 +35,6 @@ class Settings:
 
     prompt: str = STORY
     seed: int = 1
-    slow: bool = False
 
 
 @dataclass(slots=True)

@@ -200,11 +200,15 @@ class Peer:
 
     def _take(self, frame: str | bytes) -> None:
         self._note("<", frame)
-        message = self.checker.received(frame)
-        if isinstance(frame, bytes):
-            self._take_binary(frame)
-        elif message is not None:
-            self._take_message(message)
+        try:
+            message = self.checker.received(frame)
+            if isinstance(frame, bytes):
+                self._take_binary(frame)
+            elif message is not None:
+                self._take_message(message)
+        except (LookupError, TypeError, ValueError, AttributeError) as error:
+            # Rules take messages as PROTOCOL.md gives them: this one had another shape.
+            self.checker.faults.append(("§2", "messages of the documented shape", f"{error!r}"))
 
     def _take_binary(self, data: bytes) -> None:
         with contextlib.suppress(struct.error):

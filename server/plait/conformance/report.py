@@ -11,8 +11,8 @@ from typing import Any, Literal
 
 Verdict = Literal["holds", "broken", "skipped"]
 
-NAME_WIDTH = 44
-SECTION_WIDTH = 9
+NAME_WIDTH = 40
+SECTION_WIDTH = 14
 
 
 @dataclass(frozen=True, slots=True)

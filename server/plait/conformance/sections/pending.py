@@ -87,12 +87,10 @@ async def queued(lab: Lab) -> None:
         expect_nothing_done(last)
 
 
-@case("R4", "each that waits has a position; cancels move the queue up", needs=["chat"])
+@case("R4", "cancels of those that wait move the queue up", needs=["chat"])
 async def queue_moves_up(lab: Lab) -> None:
     async with lab.connect() as peer:
-        first, *others = waiting = await _fill(lab, peer)
-        seen = [stream.accepted[-1]["position"] for stream in waiting if not stream.started]
-        expect(len(set(seen)) == len(seen), "a position of its own for each", seen, "S2")
+        first, *others = await _fill(lab, peer)
         last = others[-1]
         before = last.accepted[-1]["position"]
         peer.cancel(first, *others[:-1])
@@ -137,7 +135,7 @@ async def accepted_is_rare(lab: Lab) -> None:
             await peer.ended(some[0])
         seconds = asyncio.get_running_loop().time() - begin
         came = len(last.accepted) - before
-        expect(came <= seconds + 1.5, f"at most one a second in {seconds:.1f} s", came)
+        expect(came <= seconds + 2.5, f"at most one a second in {seconds:.1f} s", came)
 
 
 @case("R5", "a cancel during the prefill of a long prompt stops as in streaming", needs=["chat"])
