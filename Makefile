@@ -16,7 +16,7 @@ SECONDS ?= 300
 .DEFAULT_GOAL := help
 .PHONY: help setup serve setup-dev torch system browser web model model-chat model-speech \
         model-listening model-embed setup-test check format lint types layers check-web test e2e \
-        bench proof soak fuzz clean
+        bench proof chaos soak fuzz clean
 
 help: ## list the commands
 	@grep -hE '^[a-z0-9-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/:.*## /|/' | \
@@ -121,6 +121,9 @@ bench: setup-dev model ## cancel latency and throughput of each engine on this m
 proof: setup-test ## the proofs in full size (long); writes docs/proofs/<date>.md
 	PLAIT_TEST_PROOF=full $(BIN)/python -m pytest tests/proofs tests/live tests/engines
 	PLAIT_TEST_PROOF=full $(BIN)/python -m pytest e2e/test_leaving.py e2e/test_lighthouse.py
+
+chaos: setup-dev ## servers killed, starved, flooded and lied to, in full size (an hour); ARGS go to pytest
+	PLAIT_TEST_PROOF=full $(BIN)/python -m pytest tests/chaos $(ARGS)
 
 soak: setup-dev model ## a server under everything clients do, for MINUTES; the report is in build/soak
 	$(BIN)/plait bench soak --minutes $(MINUTES) --report build/soak $(ARGS)

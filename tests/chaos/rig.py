@@ -135,7 +135,8 @@ async def bystander(
     server: LiveServer, method: str = "chat", pause_seconds: float = 0.05
 ) -> AsyncIterator[Bystander]:
     """Its streams follow each other for as long as the block, and none of them notices it."""
-    async with peer(server.ws_url) as client, asyncio.TaskGroup() as tasks:
+    # No pings of its own: a suspended server answers none, and is to be found where it was.
+    async with peer(server.ws_url, ping_interval=None) as client, asyncio.TaskGroup() as tasks:
         somebody = Bystander(client, method, pause_seconds)
         tasks.create_task(somebody.run())
         yield somebody

@@ -13,6 +13,7 @@ import psutil
 import pytest
 from websockets.asyncio.client import connect
 
+from plait.descriptors import allow_connections
 from tests.chaos.raw import handshake, raw_peer, text, trickle
 from tests.chaos.rig import bystander, unharmed
 from tests.chaos.sizes import IDLE_SOCKETS, OPENS_PER_CONNECTION, RESETS, SEEDS, TEST_SECONDS
@@ -126,6 +127,7 @@ async def test_a_flood_of_opens_and_cancels_closes_4429_and_harms_nobody(
 async def test_compression_is_offered_in_vain_and_idle_sockets_stay_cheap(
     server: LiveServer,
 ) -> None:
+    allow_connections(IDLE_SOCKETS)  # this process too has a limit of descriptors
     async with unharmed(server), bystander(server), contextlib.AsyncExitStack() as crowd:
         before = resident_bytes(server)
         for _ in range(IDLE_SOCKETS):

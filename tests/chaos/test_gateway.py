@@ -124,7 +124,7 @@ async def test_a_gateway_that_was_suspended_times_nobody_out(server: LiveServer)
         bystander(server, "embed"),
         peer(server.ws_url, ping_interval=None) as client,
     ):
-        await client.open(1, "tokens=900 step_ms=10", window=0)
+        await client.open(1, "tokens=300 step_ms=10", window=0)
         await client.open(2, "tokens=50", window=4)
         await client.transcribe(3)
         await client.hear_until("started", 3)
