@@ -129,19 +129,12 @@ def _rest(outcome: Outcome) -> list[Target]:
     held = {name: after.gauges[name] for name in HELD if after.gauges[name]}
     said = ", ".join(f"{name} {value:g}" for name, value in held.items()) or "all 0"
     tasks = [sample.gauges["tasks"] for sample in (before, after)]
-    fds = [_descriptors(sample) for sample in (before, after)]
+    fds = [sample.descriptors for sample in (before, after)]
     return [
         Target("slots, KV, streams and connections 0 at rest", not held, said),
         Target("tasks as before", tasks[1] <= tasks[0], f"{tasks[0]:g} to {tasks[1]:g}"),
         Target("descriptors as before", fds[1] <= fds[0], f"{fds[0]:g} to {fds[1]:g}"),
     ]
-
-
-def _descriptors(sample: Sample) -> float:
-    """Of all processes, or of what is known."""
-    if sample.processes:
-        return sum(held.fds for held in sample.processes.values())
-    return sample.gauges["gateway fds"]
 
 
 def _growth_target(growth: Growth, bound: float) -> Target:

@@ -25,6 +25,7 @@ WARM_UP_SHARE, LONGEST_WARM_UP_SECONDS = 0.15, 60.0
 QUIET_SECONDS = 60.0  # until all is given back
 SETTLE_SECONDS = 1.0  # for sockets that were closed a moment ago, ours and the server's
 MOST_BROKEN = 20  # kept word for word
+MOST_MISSED = 5  # samples in a row
 MOST_REFUSED = 50  # connections in a row: then nobody is there any more
 
 Tell = Callable[["Progress"], None]
@@ -112,12 +113,12 @@ class Soak:
         """Raises BenchError when the server cannot be reached, or is lost for good."""
         plan = self._plan
         await self._load("warm-up", plan.warm_up_seconds, Tally(), [], random.Random(-plan.seed))
-        before = await self._rest(Tally())
+        before = await self._rest(Tally(), None)
         tally, samples = Tally(), list[Sample]()
         began, first = monotonic(), await self._server.metrics()
         await self._load("soak", plan.seconds, tally, samples, random.Random(plan.seed))
         ran, last = monotonic() - began, await self._server.metrics()
-        after = await self._rest(tally)
+        after = await self._rest(tally, before)
         early = self._stopped.is_set()
         return Outcome(plan, before, after, samples, tally, (first, last), ran, early)
 
@@ -167,11 +168,16 @@ class Soak:
     async def _watch_on(
         self, phase: str, seconds: float, tally: Tally, samples: list[Sample]
     ) -> None:
-        began = monotonic()
+        began, missed = monotonic(), 0
         while (passed := monotonic() - began) < seconds and not self._stopped.is_set():
-            sample = await self._watch.sample()
-            samples.append(sample)
-            self._tell(Progress(phase, passed, seconds, sample, tally))
+            try:
+                samples.append(await self._watch.sample())
+                missed = 0
+            except BenchError:
+                missed += 1
+                if missed == MOST_MISSED or not samples:
+                    raise
+            self._tell(Progress(phase, passed, seconds, samples[-1], tally))
             wait = min(self._plan.every_seconds, seconds - passed)
             try:
                 async with asyncio.timeout(wait):
@@ -179,10 +185,9 @@ class Soak:
             except TimeoutError:
                 continue
 
-    async def _rest(self, tally: Tally) -> Sample:
-        """The first sample of a server that holds nothing, or the last one within QUIET_SECONDS.
-
-        Its gauges can only be asked for again and again.
+    async def _rest(self, tally: Tally, before: Sample | None) -> Sample:
+        """The first sample of a server that holds nothing, and no more than `before`; or the last
+        one within QUIET_SECONDS. Its gauges can only be asked for again and again.
         """
         began = monotonic()
         while True:
@@ -191,6 +196,7 @@ class Soak:
             self._tell(Progress("coming to rest", passed, QUIET_SECONDS, sample, tally))
             if passed > QUIET_SECONDS:
                 return sample
-            if sample.at_rest and passed > SETTLE_SECONDS:
+            as_before = before is None or not sample.beyond(before)
+            if sample.at_rest and as_before and passed > SETTLE_SECONDS:
                 return sample
             await asyncio.sleep(0.25)

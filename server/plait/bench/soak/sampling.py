@@ -72,6 +72,18 @@ class Sample:
     def at_rest(self) -> bool:
         return all(self.gauges[name] == 0 for name in HELD)
 
+    @property
+    def descriptors(self) -> float:
+        """Of all processes, or of what is known."""
+        if self.processes:
+            return sum(held.fds for held in self.processes.values())
+        return self.gauges["gateway fds"]
+
+    def beyond(self, before: Sample) -> bool:
+        """Whether it holds tasks or descriptors that were not there then."""
+        tasks = self.gauges["tasks"] > before.gauges["tasks"]
+        return tasks or self.descriptors > before.descriptors
+
 
 class _Started(msgspec.Struct):
     """A line of the server's log."""

@@ -79,11 +79,18 @@ async def linked(url: str) -> AsyncIterator[Link]:
     except (OSError, TimeoutError, websockets.InvalidHandshake) as error:
         raise BenchError(f"{url} takes no connection: {error}") from error
     try:
-        async with asyncio.timeout(WELCOME_SECONDS):
-            welcome = json.loads(await ws.recv())
-        yield Link(ws, welcome)
+        yield Link(ws, await _welcome(ws))
     finally:
         await ws.close()
+
+
+async def _welcome(ws: ClientConnection) -> dict[str, Any]:
+    try:
+        async with asyncio.timeout(WELCOME_SECONDS):
+            welcome: dict[str, Any] = json.loads(await ws.recv())
+    except (TimeoutError, websockets.ConnectionClosed) as error:
+        raise BenchError(f"a connection was not welcomed: {str(error) or 'not a word'}") from error
+    return welcome
 
 
 @dataclass(frozen=True, slots=True, order=True)
