@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 from plait.conformance.cases import Broken, Skipped, case, expect
@@ -168,8 +169,6 @@ async def context_overflow(lab: Lab) -> None:
 
 @case("§3 chat", "a forced answer is JSON, or the refusal names the field", needs=["chat"])
 async def json_answer(lab: Lab) -> None:
-    import json
-
     async with lab.connect() as peer:
         schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
         form = {

@@ -6,6 +6,7 @@ import asyncio
 
 from plait.conformance.cases import case, expect
 from plait.conformance.lab import Lab
+from plait.conformance.peer import Peer
 from plait.conformance.target import SUBPROTOCOL
 
 FOREIGN = "https://elsewhere.example"
@@ -90,8 +91,6 @@ async def sessions_differ(lab: Lab) -> None:
 
 @case("§1", "a client may send before it has read welcome")
 async def sends_before_welcome(lab: Lab) -> None:
-    from plait.conformance.peer import Peer
-
     peer = Peer(await lab.target.connect(), lab.target.seconds)
     lab.peers.append(peer)
     try:

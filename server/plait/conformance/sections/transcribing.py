@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import struct
 
 from plait.conformance.cases import Skipped, case, expect
 from plait.conformance.heard import Heard, Item
@@ -110,8 +111,6 @@ async def bad_params(lab: Lab) -> None:
 
 @case("§3 transcribe", "samples that are not finite, and beyond ±1, are taken", needs=NEEDS)
 async def odd_samples(lab: Lab) -> None:
-    import struct
-
     async with lab.connect() as peer:
         params = {"sample_rate": SAMPLE_RATE, "encoding": "pcm_f32le"}
         stream = peer.open("transcribe", params)
