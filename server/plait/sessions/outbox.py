@@ -5,7 +5,8 @@ transcriptions, then text, then vectors) and, inside a rank, fair by bytes (star
 queueing: the stream that has had the fewest bytes goes next), each stream within its window. A
 stream's items and its `done` are never reordered. `seq` is given here, on leaving. An item that
 revises one still waiting takes its place, so a slow reader skips revisions and costs no more.
-While a connection lags, what waits of a chat leaves as one item (see `wire.joining`).
+While the socket lags, texts that wait of a chat leave as one item (see `wire.joining`); not while
+credit lacks: the window is how many tokens ahead of its reader an engine may compute.
 
 Bounds: a stream's items by its window and `max_bytes` (when full its job is paused, see
 `StreamQueue.full`); control frames by MAX_CONTROL_FRAMES (when full the connection is closed: the
@@ -42,7 +43,7 @@ class StreamQueue:
     credit: Credit
     rank: int
     max_bytes: int
-    joins: bool = False  # its texts, while the connection lags
+    joins: bool = False  # its texts, while the socket lags
     take_final: Callable[[], str] | None = None  # set when `done` may follow the last item
     items: deque[Item] = field(default_factory=deque)
     revisable: dict[int, Item] = field(default_factory=dict)  # of `items`, by what they revise
@@ -50,7 +51,6 @@ class StreamQueue:
     media_bytes: int = 0  # payload of the binary items that left
     sent_bytes: int = 0  # virtual time: bytes sent, moved up to the rank's on becoming ready
     scheduled: bool = False
-    lagged: bool = False  # what waits had to wait for credit
     closed: bool = False
 
     def put(self, item: Item) -> None:
@@ -135,7 +135,7 @@ class Outbox:
     """Fair, bounded, synchronous. The writer takes; streams and the session put."""
 
     def __init__(self, ready: Callable[[], None], overflow: Callable[[], None]) -> None:
-        self.lagging = False  # the socket took no more while something waited
+        self.lagging = False  # the socket took no more, and what waited since has not all left
         self._ready = ready
         self._overflow = overflow
         self._control: deque[str] = deque()
@@ -156,10 +156,7 @@ class Outbox:
 
     def wake(self, queue: StreamQueue) -> None:
         """Call after anything that may have made `queue` sendable: an item, credit, the end."""
-        if queue.scheduled:
-            return
-        if not queue.sendable:
-            queue.lagged = queue.lagged or queue.blocked
+        if queue.scheduled or not queue.sendable:
             return
         queue.scheduled = True
         queue.sent_bytes = max(queue.sent_bytes, self._virtual.get(queue.rank, 0))
@@ -216,10 +213,8 @@ class Outbox:
             frame = queue.take_final()
             self.close(queue)
             return frame
-        together = queue.joins and (self.lagging or queue.lagged)
-        item = queue.take_joined() if together else queue.take()
+        item = queue.take_joined() if queue.joins and self.lagging else queue.take()
         seq = queue.credit.sent()
-        queue.lagged = bool(queue.items) and (queue.lagged or queue.blocked)
         self._virtual[queue.rank] = queue.sent_bytes
         queue.sent_bytes += len(item.data) + 64  # 64: an item's envelope, roughly
         if queue.sendable:
