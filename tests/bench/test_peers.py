@@ -12,13 +12,11 @@ import pytest
 
 from plait.bench.abandon.child import serving_child
 from plait.bench.abandon.http_exchange import Address
-from plait.bench.abandon.llama_server import llama_server
 from plait.bench.abandon.openai_target import OpenAITarget, StreamedAnswer, model_of
 from plait.bench.abandon.peers import open_target
 from plait.bench.abandon.served import Sent
 from plait.bench.abandon.target import Account, Request
 from plait.bench.serving import BenchError
-from plait.engines.base import LoadSpec
 from tests.bench.foreign import END, HEAD, Foreign, chunk, serving, whole
 
 pytestmark = pytest.mark.timeout(60)
@@ -213,21 +211,6 @@ def unheard(line: str, moment: float) -> None:
 async def test_a_child_that_ends_before_it_serves_is_told_with_its_last_words() -> None:
     with pytest.raises(BenchError, match=r"ended before it was ready(?s:.*)No module named"):
         async with serving_child("tiny", "plait.bench.abandon.nothing", {}, unheard, unheard):
-            pass
-
-
-async def test_weights_that_cannot_be_loaded_are_said_to_be_the_reason() -> None:
-    spec = LoadSpec(
-        engine="llamacpp",
-        model="none",
-        slots=1,
-        context_tokens=512,
-        max_tokens=64,
-        weights="/nowhere.gguf",
-    )
-
-    with pytest.raises(BenchError, match=r"cannot load /nowhere.gguf: .*pull the model"):
-        async with llama_server(spec):
             pass
 
 

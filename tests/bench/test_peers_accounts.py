@@ -6,6 +6,7 @@ import itertools
 import json
 import os
 import socket
+from typing import NamedTuple
 
 import pytest
 from hypothesis import given, settings, strategies as st
@@ -21,6 +22,7 @@ from plait.bench.abandon.cpu_account import (
 from plait.bench.abandon.gauges import Reading, reading
 from plait.bench.abandon.http_exchange import Address
 from plait.bench.abandon.llama_log import LlamaLog
+from plait.bench.abandon.mlx_child import watched
 from plait.bench.abandon.mlx_steps import MlxSteps
 from plait.bench.abandon.served import Sent, Span, Work, account, charged_dead_seconds, matched
 from plait.bench.abandon.somebodys import account_of
@@ -245,6 +247,59 @@ def test_what_leaves_the_queue_is_told_by_its_number_in_the_run() -> None:
 
     assert heard == [0, 1]
     assert told.pending
+
+
+class Made(NamedTuple):
+    uid: int
+    finish_reason: str | None
+
+
+class Read(NamedTuple):
+    uid: int
+    progress: tuple[int, int]
+
+
+class Generator:
+    """In the shape of mlx-lm's: one step reads the whole prompt, each further one makes a token."""
+
+    def __init__(self) -> None:
+        self._unprocessed_sequences: list[tuple[int, int]] = []
+        self._reading: list[tuple[int, int]] = []
+        self._rows: list[int] = []
+
+    def insert_segments(self, segments: list[list[list[int]]]) -> list[int]:
+        self._unprocessed_sequences += [(0, len(segments[0][0]))]
+        return [0]
+
+    def _make_batch(self, count: int) -> list[tuple[int, int]]:
+        return [self._unprocessed_sequences.pop(0) for _ in range(count)]
+
+    def next(self) -> tuple[list[Read], list[Made]]:
+        made = [Made(uid, None) for uid in self._rows]
+        taken = self._make_batch(len(self._unprocessed_sequences))
+        self._rows += [uid for uid, _ in taken]
+        return [Read(uid, (length, length)) for uid, length in taken], made
+
+    def remove(self, uids: list[int]) -> None:
+        self._rows = [uid for uid in self._rows if uid not in uids]
+
+
+def test_a_watched_batch_tells_all_that_an_account_needs() -> None:
+    begun: list[int] = []
+    told = MlxSteps(begun.append)
+    batch = watched(Generator, lambda event: told.take(json.dumps(event), 0.0))()
+
+    assert batch.insert_segments([[[5, 6, 7]]]) == [0]
+    for _ in range(3):
+        batch.next()
+    batch.remove([0])
+    batch.next()
+
+    (work,), busy = told.works()
+    assert (work.prompt_tokens, work.decoded, begun) == (3, 3, [0])  # one was under way
+    assert work.launched is not None
+    assert work.cancelled is not None
+    assert busy > 0
 
 
 # --- CPU time ---------------------------------------------------------------------------------

@@ -5,9 +5,12 @@ from __future__ import annotations
 import pytest
 
 from plait.bench import prompts
+from plait.bench.abandon.llama_server import llama_server
 from plait.bench.abandon.openai_target import OpenAITarget
 from plait.bench.abandon.peers import open_target
 from plait.bench.abandon.target import Request
+from plait.bench.serving import BenchError
+from plait.engines.base import LoadSpec
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(240)]
 
@@ -39,3 +42,18 @@ async def test_llama_server_tells_what_it_did_for_a_reader_who_left() -> None:
     assert 0 <= told.decoded_after[2] <= 5
     assert told.busy_seconds
     assert told.cpu_seconds
+
+
+async def test_weights_that_cannot_be_loaded_are_said_to_be_the_reason() -> None:
+    spec = LoadSpec(
+        engine="llamacpp",
+        model="none",
+        slots=1,
+        context_tokens=512,
+        max_tokens=64,
+        weights="/nowhere.gguf",
+    )
+
+    with pytest.raises(BenchError, match=r"cannot load /nowhere.gguf: .*pull the model"):
+        async with llama_server(spec):
+            pass
