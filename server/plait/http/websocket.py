@@ -41,6 +41,7 @@ SHORT, MEDIUM, LONG = struct.Struct("!BB"), struct.Struct("!BBH"), struct.Struct
 
 READ_BYTES = 4 * 1024  # some 700 of the tiniest frames: several ms
 INCOMING = memoryview(bytearray(READ_BYTES))  # for every connection: a read is parsed at once
+MAX_UNTAKEN = 16  # messages that the session has not taken: then nothing more is read
 LATE_SECONDS = 1.0  # a timer that fires so late was held up by a suspended process, or a stall
 MAX_UNREAD_BYTES = 1024 * 1024  # far above what the transport holds before sending waits (64 KiB)
 
@@ -192,6 +193,16 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol)
                 self.transport.abort()
         if self.transport.is_closing():
             self._see_off()
+
+    def send_receive_event_to_app(self) -> None:
+        """Uvicorn stops reading after each message, two system calls for every ack."""
+        size = sum(map(len, self.frames))
+        paused, self.read_paused = self.read_paused, True  # which keeps it from doing so
+        super().send_receive_event_to_app()
+        self.read_paused = paused
+        if not paused and (size > READ_BYTES or self.queue.qsize() >= MAX_UNTAKEN):
+            self.read_paused = True
+            self.transport.pause_reading()
 
     def handle_ping(self) -> None:
         """The pongs of one read leave together, in `buffer_updated`."""
