@@ -32,7 +32,7 @@ def handshake(port: int, *lines: str, path: str = "/v1/ws") -> bytes:
         "Sec-WebSocket-Protocol: plait.v1",
         *lines,
     ]
-    return "\r\n".join([*head, "", ""]).encode()
+    return "\r\n".join([*head, "", ""]).encode("latin-1")
 
 
 def text(payload: str | bytes, *, fin: bool = True) -> bytes:

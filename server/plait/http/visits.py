@@ -10,10 +10,11 @@ Does NOT know: what is asked for, nor how it is answered.
 from __future__ import annotations
 
 import asyncio
-from typing import Any, Literal
+from typing import Any, Literal, cast
 
 import h11
 from uvicorn.protocols.http.h11_impl import STATUS_PHRASES, H11Protocol, RequestResponseCycle
+from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 
 ANSWER_SECONDS = 60.0  # the largest file over the slowest line
 MOST_VISITS = 512  # a burst of reconnecting clients, a network's round trip long
@@ -24,8 +25,13 @@ Phase = Literal["asking", "answering"]
 class Visits:
     """Of one server: every plain connection, the one longest in its phase first."""
 
-    def __init__(self, seconds: float, most: int = MOST_VISITS) -> None:
-        self._seconds = {"asking": seconds, "answering": ANSWER_SECONDS}
+    def __init__(
+        self,
+        seconds: float,
+        most: int = MOST_VISITS,
+        answer_seconds: float = ANSWER_SECONDS,
+    ) -> None:
+        self._seconds = {"asking": seconds, "answering": answer_seconds}
         self._most = most
         self._held: dict[VisitProtocol, asyncio.TimerHandle] = {}
 
@@ -74,6 +80,9 @@ class VisitProtocol(H11Protocol):
         self._visits.leave(self)
         self._phase = "answering"  # by somebody else
         super().handle_websocket_upgrade(event)
+        if not cast(WebSocketsSansIOProtocol, self.transport.get_protocol()).handshake_initiated:
+            # It would wait for ever: what reads handshakes has other bounds than what reads HTTP.
+            self._refuse(400, "This opening has too many or too long headers, or a body.\n")
 
     def send_400_response(self, msg: str) -> None:
         self._refuse(400, msg)
