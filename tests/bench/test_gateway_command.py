@@ -30,7 +30,7 @@ def test_every_part_measures_and_is_written_down(
     assert all(each["streams"] > 0 for each in record["opens"])
     assert record["latency"]["gateway"][0]["p50"] > 0
     assert chart.stat().st_size > 0
-    assert "gateway / bare echo" in capsys.readouterr().out
+    assert "one connection saturated" in capsys.readouterr().out
 
 
 async def test_memory_is_measured_of_connections_and_of_streams_that_wait(

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from typing import Any
 
 import msgspec
@@ -66,6 +67,18 @@ def test_an_answer_is_deterministic_text_with_a_natural_end() -> None:
     assert finished == Finished(1, "stop", usage)
     assert isinstance(released, Released)
     assert released.usage == usage
+
+
+def test_a_text_has_the_size_asked_for_and_the_time_where_asked() -> None:
+    engine = engine_of()
+    opened(engine, 1, "tokens=1 size=64 clock=1 apart=1")
+
+    items = [each for each in run_until_idle(engine) if isinstance(each, Item)]
+
+    shown = msgspec.json.decode(items[0].data)
+    assert len(shown["content"]) == 64
+    assert 0 < int(shown["content"]) <= time.monotonic_ns()
+    assert shown["apart"] is True
 
 
 def test_plain_words_get_the_default_answer() -> None:

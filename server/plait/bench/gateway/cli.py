@@ -23,7 +23,7 @@ from plait.bench.gateway import (
     windows,
 )
 from plait.bench.gateway.rates import Load
-from plait.bench.gateway.sides import Sides, own_sides
+from plait.bench.gateway.sides import OFFERED_PER_SECOND, Sides, own_sides
 from plait.bench.output import Findings, add_output, positive, progress, publish_measured
 
 PARTS = ("rate", "cost", "opens", "latency", "memory", "fanout", "window")
@@ -106,7 +106,7 @@ async def _memory(findings: Findings, parsed: argparse.Namespace) -> None:
 
 async def _rate(findings: Findings, sides: Sides, parsed: argparse.Namespace) -> None:
     many = parsed.many
-    loads = [Load(1, 1), Load(many, many)]
+    loads = [Load(1, 1), Load(1, 1, joins=True), Load(many, many)]
     results = []
     for load in loads:
         with progress(load.name, parsed.rounds) as advance:
@@ -122,7 +122,7 @@ async def _cost(findings: Findings, sides: Sides, parsed: argparse.Namespace) ->
     loads = [*(Load(1, size) for size in sizes), Load(1, many), Load(many, many)]
     with progress("cost per item", len(loads) * parsed.rounds) as advance:
         measured = await costs.measure(sides.gateway, loads, parsed.rounds, parsed.seconds, advance)
-    findings.tables.append(report.cost_table(measured, costs.OFFERED_PER_SECOND))
+    findings.tables.append(report.cost_table(measured, OFFERED_PER_SECOND))
     findings.targets.extend(report.cost_targets(measured))
     findings.record["cost"] = [report.cost_record(cost) for cost in measured]
 

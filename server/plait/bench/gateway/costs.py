@@ -14,6 +14,7 @@ from statistics import median
 from plait.bench.gateway.rates import Advance, Load
 from plait.bench.gateway.reading import Tally
 from plait.bench.gateway.sides import (
+    OFFERED_PER_SECOND,
     SETTLE_SECONDS,
     TEXT_BYTES,
     Sample,
@@ -22,8 +23,6 @@ from plait.bench.gateway.sides import (
     connected,
     sample,
 )
-
-OFFERED_PER_SECOND = 4000.0
 
 
 @dataclass(slots=True)

@@ -5,6 +5,8 @@ the bare server echoing them (`echo`); the gateway is frozen meanwhile. What els
 falls on all three, so ratios are of a round, and the result's are medians over rounds. The measure
 is frames per CPU second of the serving process: client, server and worker share the cores. Does NOT
 judge (see `report`).
+
+Frames are compared with items that cannot be joined; what joining brings is a load of its own.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from statistics import median
 from plait.bench.gateway.bare import item_text
 from plait.bench.gateway.reading import Socket, Tally
 from plait.bench.gateway.sides import (
+    OFFERED_PER_SECOND,
     SETTLE_SECONDS,
     TEXT_BYTES,
     WINDOW,
@@ -37,13 +40,17 @@ ECHOES = 256  # on their way at a time, over all connections
 
 @dataclass(frozen=True, slots=True)
 class Load:
+    """`joins`: items are plain texts, which leave together while the connection lags."""
+
     connections: int
     streams: int
+    joins: bool = False
 
     @property
     def name(self) -> str:
         sockets = "1 connection" if self.connections == 1 else f"{self.connections} connections"
-        return f"{sockets}, {self.streams} stream" + ("" if self.streams == 1 else "s")
+        streams = "1 stream" if self.streams == 1 else f"{self.streams} streams"
+        return f"{sockets}, {streams}" + (", texts that join" if self.joins else "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +86,16 @@ class LoadRates:
         return self.median_of(lambda r: r.gateway.cpu_us_per_item)
 
 
-def script(streams: int) -> str:
-    return f"tokens=1048576 step_ms=0 size={TEXT_BYTES} burst={max(1, STEP_ITEMS // streams)}"
+def script(load: Load) -> str:
+    """Saturating; over many connections paced: overrun, each would rest longer than its slot
+    waits for it, and slots taking turns would be what is measured.
+    """
+    script = f"tokens=1048576 size={TEXT_BYTES}"
+    if load.connections > 1:
+        script += f" step_ms={1000 * load.streams / OFFERED_PER_SECOND:.3f}"
+    else:
+        script += f" step_ms=0 burst={max(1, STEP_ITEMS // load.streams)}"
+    return script if load.joins else f"{script} apart=1"
 
 
 async def measure(
@@ -110,11 +125,12 @@ async def measure(
 
 @contextlib.asynccontextmanager
 async def saturated(side: Side, load: Load, tally: Tally) -> AsyncIterator[Streams]:
-    """As many items as the gateway can send, once every stream's window has been filled."""
+    """As many items as `script` says, once every stream's window has been filled (or begun)."""
     async with connected(side, tally, load.connections) as sockets:
         streams = Streams(sockets)
-        await streams.open(load.streams, script(load.streams))
-        await streams.let_go(warm_items=WINDOW * load.streams)
+        await streams.open(load.streams, script(load))
+        window = WINDOW if load.connections == 1 else 1
+        await streams.let_go(warm_items=window * load.streams)
         yield streams
 
 

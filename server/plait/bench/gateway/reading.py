@@ -233,7 +233,7 @@ class Socket(asyncio.Protocol):
         middle = payload.index(SEQ, len(ITEM))
         end = payload.index(b",", middle + len(SEQ))
         begin = payload.index(CONTENT, end) + len(CONTENT)
-        # A frame may hold several items' texts: they are all of one size.
+        # A frame may hold several items' texts, all of one size; what else it holds is shorter.
         items = (len(payload) - begin - len(TAIL)) // tally.item_bytes
         tally.items += items
         flow = self.flows.get(int(payload[len(ITEM) : middle]))

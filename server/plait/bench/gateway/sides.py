@@ -29,6 +29,7 @@ MOST_CONNECTIONS = 4096
 MOST_STREAMS = 1024
 WINDOW = 64
 UNENDING = 1 << 20  # tokens
+OFFERED_PER_SECOND = 4000.0  # items of all streams, where the engine shall not overrun
 SETTLE_SECONDS = 0.25
 QUIET_SECONDS = 0.05
 WARM_SECONDS = 8.0

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import msgspec
 
@@ -94,7 +95,10 @@ class ChatJob(ScriptedJob):
     def advance(self) -> list[Event]:
         events: list[Event] = []
         if self.produced < self.length:
-            events.append(Item(self.job, msgspec.json.encode({"content": self._text()})))
+            shown: dict[str, Any] = {"content": self._text()}
+            if self.script.apart:
+                shown["apart"] = True
+            events.append(Item(self.job, msgspec.json.encode(shown)))
             self.produced += 1
         if self.produced >= self.length:
             self.finish_reason = "stop" if self.script.tokens <= self.max_tokens else "length"

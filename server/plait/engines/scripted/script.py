@@ -13,6 +13,7 @@ Output
     say=WORD        token i is the text "WORDi " (default "w"), so streams can be told apart
     size=N          each token's text is filled up with spaces to so many characters
     clock=1         token i is the engine's monotonic time in nanoseconds instead ("say" stays out)
+    apart=1         each token's item holds one thing more, so that no gateway joins them
     call=NAME       the answer ends with a call of that tool, where tools are given; so it does
                     where `tool_choice` asks for one, without this
     args=JSON       its arguments, without spaces (default {})
@@ -58,6 +59,7 @@ class Script(msgspec.Struct, frozen=True):
     say: str = "w"
     size: Annotated[int, Meta(ge=0, le=4096)] = 0
     clock: bool = False
+    apart: bool = False
     call: str = ""
     args: str = "{}"
     calls: Count = 1
