@@ -13,7 +13,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -109,8 +109,6 @@ class Socket(asyncio.Protocol):
         self._hung_up = False
         self._why = ""
 
-    # --- the peer's side -----------------------------------------------------------------------
-
     async def upgrade(self, port: int, path: str, subprotocol: str | None) -> None:
         """Raises BenchError when the server refuses."""
         offered = f"Sec-WebSocket-Protocol: {subprotocol}\r\n" if subprotocol else ""
@@ -166,11 +164,8 @@ class Socket(asyncio.Protocol):
         self._hung_up = True
         self.transport.abort()
 
-    # --- asyncio calls in ----------------------------------------------------------------------
-
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)
 
     def connection_lost(self, exc: Exception | None) -> None:
         if not self._upgraded.done():
@@ -254,8 +249,8 @@ class Socket(asyncio.Protocol):
             return
         flow.acked = flow.latest
         if flow.delay_seconds:
-            loop = asyncio.get_running_loop()
-            loop.call_later(flow.delay_seconds, self._confirm, flow, flow.latest)
+            later = asyncio.get_running_loop().call_later
+            later(flow.delay_seconds, self._confirm, flow, flow.latest)
             return
         flow.confirmed = flow.latest
         self._out.append(client_frame(b'{"type":"ack","id":%d,"seq":%d}' % (flow.id, flow.latest)))
