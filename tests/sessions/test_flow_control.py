@@ -200,3 +200,31 @@ async def test_a_peer_that_stopped_reading_does_not_slow_another_connection() ->
         r.engine.items(2, 64)
         await settle(200)
         assert items_of(other, 1) == 64
+
+
+@virtually
+async def test_nothing_is_handed_over_while_the_socket_takes_nothing_and_so_all_can_be_purged() -> (
+    None
+):
+    async with rig() as r:
+        peer = await open_stream(r)
+        peer.stop_reading()
+        r.engine.items(1, 5)
+        await settle()
+        peer.say({"type": "cancel", "id": 1})
+        await settle()
+        peer.read_on()
+        await settle()
+        assert (peer.types(1)[-2:], peer.last(1)["seq"]) == (["started", "cancelled"], 0)
+
+
+@virtually
+async def test_texts_that_waited_for_the_socket_come_as_one_item() -> None:
+    async with rig() as r:
+        peer = await open_stream(r)
+        peer.stop_reading()
+        r.engine.items(1, 3)
+        await settle()
+        peer.read_on()
+        await settle()
+        assert (peer.last(1)["seq"], peer.last(1)["data"]) == (1, {"content": "t0t1t2"})
