@@ -246,3 +246,9 @@ def test_every_setting_is_documented_with_its_variable() -> None:
     for name in SPECS:
         assert f"`{name}`" in markdown()
         assert f"`{env_name(name)}`" in markdown()
+
+
+def test_llamacpp_takes_fewer_slots_than_other_engines() -> None:
+    assert Config(chat_engine="mlx", slots=1024).slots == 1024
+    with pytest.raises(ConfigError, match="slots must be at most 256 on llama.cpp, not 257"):
+        Config(chat_engine="llamacpp", slots=257)

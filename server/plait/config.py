@@ -33,6 +33,7 @@ LogLevel = Literal["debug", "info", "warning", "error"]
 
 TABLES = ("models", "apps")  # of plait.toml: neither the environment nor the command line has them
 
+LLAMACPP_MAX_SLOTS = 256  # sequences of one context, a constant of the library
 MIB = 1024 * 1024
 KIB = 1024
 
@@ -248,6 +249,12 @@ class Config:
             check_bounds(spec, getattr(self, name))
         check_host(self.host)
         check_origins(self.allowed_origins)
+        if self.chat_engine == "llamacpp" and self.slots > LLAMACPP_MAX_SLOTS:
+            raise ConfigError(
+                f"slots must be at most {LLAMACPP_MAX_SLOTS} on llama.cpp, not {self.slots}. Set it"
+                " lower, or another chat_engine.",
+                key="slots",
+            )
         if not self.tokens and not self.apps and not is_loopback(self.host):
             raise ConfigError(
                 f"host {self.host!r} is reachable from other machines and no token is set. Set"

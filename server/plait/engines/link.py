@@ -45,7 +45,7 @@ class WorkerLink(asyncio.BufferedProtocol):
     # --- asyncio.BufferedProtocol --------------------------------------------------------------
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        self._transport = cast(asyncio.Transport, transport)  # uvloop's is no subclass
+        self._transport = cast(asyncio.Transport, transport)
 
     def get_buffer(self, sizehint: int) -> memoryview:
         return self._incoming
