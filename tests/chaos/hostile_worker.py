@@ -1,7 +1,8 @@
 """A worker like any other until a stream's text says what it shall send instead of what it should.
 
 `say=WORD!` in a script makes the first item of that stream the sign for the deed of that name; the
-bytes of the deed follow the frame that holds the item. All else is the real worker's.
+bytes of the deed follow the frame that holds the item. From the start of a stream that says
+`slowly`, commands are heard a byte now and then. All else is the real worker's.
 """
 
 from __future__ import annotations
@@ -30,10 +31,11 @@ from plait.engines.base import (
 )
 
 SIGN = re.compile(rb'"(\w+)!0 ')
-SLOW_SECONDS = 0.05  # for each byte of its commands
+SLOW_SECONDS = 5.0  # for each byte of its commands
 
 honest_encode = ipc.encode_events
 honest_receive = worker._receive
+slowing = threading.Event()
 slow = threading.Event()
 ending = threading.Event()
 last_released = [0]
@@ -88,14 +90,9 @@ def ghosts() -> bytes:
     return honest_encode(all_events(last_released[0])) * 3
 
 
-def slowly() -> bytes:
-    slow.set()
-    return b""
-
-
 DEEDS: dict[bytes, Callable[[], bytes]] = {
     deed.__name__.encode(): deed
-    for deed in (garbage, truncated, oversized, empty, nonsense, strangers, ghosts, slowly)
+    for deed in (garbage, truncated, oversized, empty, nonsense, strangers, ghosts)
 }
 
 
@@ -112,10 +109,15 @@ def encode(events: list[Event]) -> bytes:
 
 
 def receive(sock: socket.socket) -> bytes:
-    if not slow.is_set():
-        return honest_receive(sock)
-    threading.Event().wait(SLOW_SECONDS)
-    return sock.recv(1)
+    if slow.is_set():
+        threading.Event().wait(SLOW_SECONDS)
+        return sock.recv(1)
+    data = honest_receive(sock)
+    if b"say=slowly" in data:
+        slowing.set()
+    elif slowing.is_set() and b"start" in data:
+        slow.set()
+    return data
 
 
 if __name__ == "__main__":
