@@ -250,5 +250,5 @@ def test_every_setting_is_documented_with_its_variable() -> None:
 
 def test_llamacpp_takes_fewer_slots_than_other_engines() -> None:
     assert Config(chat_engine="mlx", slots=1024).slots == 1024
-    with pytest.raises(ConfigError, match="slots must be at most 256 on llama.cpp, not 257"):
+    with pytest.raises(ConfigError, match=r"slots must be at most 256 on llama\.cpp, not 257"):
         Config(chat_engine="llamacpp", slots=257)
