@@ -1,8 +1,8 @@
 """Chats of the scripted engine with more than words: calls of tools, stop strings, logprobs.
 
-Calls come after the words of the script. They are written the way Hermes does, a few characters a token, and told from text by the parser
-that all chat engines share. `tool_choice` is obeyed; a form of JSON cannot be forced here, as there
-is no grammar. Knows no slots and no time.
+Calls come after the words of the script. They are written the way Hermes does, a few characters a
+token, and told from text by the parser that all chat engines share. `tool_choice` is obeyed; a form
+of JSON cannot be forced here, as there is no grammar. Knows no slots and no time.
 """
 
 from __future__ import annotations
