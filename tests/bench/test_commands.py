@@ -95,3 +95,15 @@ def test_a_bad_argument_is_wrong_usage(bad: str) -> None:
         main(["bench", "cancel", bad])
 
     assert ended.value.code == 2
+
+
+@pytest.mark.parametrize("option", ["--json", "--chart"])
+def test_a_file_that_cannot_be_written_is_said_before_anything_is_measured(
+    option: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "file").touch()
+    inside_a_file = tmp_path / "file" / "figures.svg"
+
+    assert main(["bench", "abandon", "--target=nobody", f"{option}={inside_a_file}"]) == 1
+
+    assert f"{inside_a_file} cannot be written" in capsys.readouterr().err

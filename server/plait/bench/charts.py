@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from plait.bench.output import check_writable
 from plait.bench.serving import BenchError
 
 if TYPE_CHECKING:
@@ -76,6 +77,7 @@ def check_charts(path: Path) -> None:
     """Raises BenchError when no chart could be written there, before a long run finds out."""
     if path.suffix not in METADATA:
         raise BenchError(f"{path.name} is no chart: its name must end in .svg or .png")
+    check_writable(path)
     _figure(1.0, 1.0)
 
 
@@ -224,5 +226,4 @@ def _save(figure: Figure, path: Path) -> None:
 
     canvas = FigureCanvasSVG(figure) if path.suffix == ".svg" else FigureCanvasAgg(figure)
     options: dict[str, Any] = {} if path.suffix == ".svg" else {"dpi": PNG_DPI}
-    path.parent.mkdir(parents=True, exist_ok=True)
     canvas.print_figure(str(path), metadata=METADATA[path.suffix], **options)

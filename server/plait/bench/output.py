@@ -1,7 +1,8 @@
 """How a benchmark runs on a terminal: options all share, progress bars, tables, JSON, exit codes.
 
 The figures go to stdout and the progress to stderr. Exit code 0 when measured (whatever the
-figures), 1 when it could not be measured or, with --check, when a target was missed.
+figures), 1 when it could not be measured or, with --check, when a target was missed. Where a file
+cannot be written is found out before anything is measured.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import argparse
 import asyncio
 import contextlib
 import json
+import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
@@ -54,13 +56,30 @@ def publish_measured(parsed: argparse.Namespace, work: Coroutine[Any, Any, Findi
     failures: list[BaseException] = []
     findings: Findings | None = None
     try:
+        if parsed.json is not None:
+            check_writable(parsed.json)
         findings = asyncio.run(_until_terminated(work))
     except* (BenchError, PlaitError) as group:
         failures = list(_leaves(group))
+    finally:
+        work.close()  # where it was not begun
     if findings is None:
         sys.stderr.write(f"plait: {failures[0]}\n")
         return EXIT_FAILED
     return _publish(parsed, findings)
+
+
+def check_writable(file: Path) -> None:
+    """Makes its directory. Raises BenchError when no file could be written there."""
+    why = "it is a directory" if file.is_dir() else ""
+    try:
+        file.parent.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        why = str(error)
+    if not why and not os.access(file if file.exists() else file.parent, os.W_OK):
+        why = "no permission"
+    if why:
+        raise BenchError(f"{file} cannot be written: {why}; name another file")
 
 
 async def _until_terminated(work: Coroutine[Any, Any, Findings]) -> Findings:
@@ -83,9 +102,6 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 
 def _publish(parsed: argparse.Namespace, findings: Findings) -> int:
     facts, targets = report.machine(findings.engine), findings.targets
-    if parsed.json is not None:
-        whole = {"machine": facts, **findings.record, "targets": [asdict(t) for t in targets]}
-        parsed.json.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     console = Console(highlight=False)
     console.print("\n".join(facts.values()), markup=False)
     for table in findings.tables:
@@ -94,6 +110,9 @@ def _publish(parsed: argparse.Namespace, findings: Findings) -> int:
         verdict = {True: "met", False: "MISSED", None: "not measured"}[target.met]
         line = f"{verdict:<12} {target.what} ({target.measured})"
         console.print(line, markup=False, soft_wrap=True)
+    if parsed.json is not None:
+        whole = {"machine": facts, **findings.record, "targets": [asdict(t) for t in targets]}
+        parsed.json.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
     missed = any(target.met is False for target in targets)
     return EXIT_FAILED if missed and parsed.check else EXIT_OK
 
