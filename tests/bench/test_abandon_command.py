@@ -29,7 +29,7 @@ def test_a_server_of_our_own_gives_account_of_every_hang_up(
     assert len(left["decoded_after"]) + len(left["prefilled_after"]) == left["hung_up"]
     assert max(left["decoded_after"]) <= 6
     assert 0 <= left["dead_seconds"] < left["busy_seconds"]
-    assert "tokens after it, p50" in capsys.readouterr().out
+    assert "tokens decoded after it, p50" in capsys.readouterr().out
 
 
 def test_a_running_plait_is_asked_by_its_metrics(tmp_path: Path) -> None:
@@ -49,6 +49,14 @@ def test_what_is_no_target_is_said_in_one_line(capsys: pytest.CaptureFixture[str
     assert main(["bench", "abandon", "--target=vllm"]) == 1
 
     assert "'vllm' is no target: use plait:llamacpp" in capsys.readouterr().err
+
+
+def test_a_chart_without_hang_ups_is_refused_before_anything_is_measured(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["bench", "abandon", "--rates", "0", f"--chart={tmp_path / 'chart.svg'}"]) == 1
+
+    assert "give --rates one above 0" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("bad", ["--rates=101", "--load=0", "--clients=0", "--load=nan"])

@@ -93,8 +93,8 @@ def test_there_is_a_table_for_each_target_and_a_cell_for_every_column() -> None:
     tables = report.tables([outcome(0.0), outcome(), outcome(target="other")], "x")
 
     assert [(table.title, len(table.columns)) for table in tables] == [
-        ("plait, x: x", 2),
-        ("other: x", 1),
+        ("plait, x: x; accounted by its log", 2),
+        ("other: x; accounted by its log", 1),
     ]
     for table in tables:
         assert {len(cells) for _, cells in table.rows} == {len(table.columns)}
@@ -107,7 +107,7 @@ def test_where_only_a_mean_is_known_the_table_says_so() -> None:
 
     (table,) = report.tables([told], "x")
 
-    assert dict(table.rows)["tokens after it, p50"] == ["mean 3.2"]
+    assert dict(table.rows)["tokens decoded after it, p50"] == ["mean 3.2"]
 
 
 def test_the_chart_shows_each_share_of_hang_ups_and_what_is_unknown_as_unknown() -> None:

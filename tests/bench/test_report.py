@@ -78,3 +78,10 @@ def test_every_row_of_a_table_has_a_cell_for_every_column() -> None:
 
     assert {len(cells) for _, cells in table.rows} == {len(table.columns)}
     assert {len(cells) for _, cells in chat.rows} == {len(chat.columns)}
+
+
+def test_the_libraries_of_every_engine_that_ran_are_named() -> None:
+    engine = report.machine("llamacpp, onnx, somebody's")["engine"]
+
+    assert engine.startswith("llamacpp, onnx, somebody's, xllamacpp ")
+    assert ", onnxruntime " in engine

@@ -52,8 +52,9 @@ class Target:
 
 
 def machine(engine: str) -> dict[str, str]:
-    """What the figures depend on."""
-    versions = [f"{name} {_version(name)}" for name in LIBRARIES.get(engine, ())]
+    """What the figures depend on. `engine`: a name, or several with commas between them."""
+    names = [name for each in engine.split(", ") for name in LIBRARIES.get(each, ())]
+    versions = [f"{name} {_version(name)}" for name in names]
     return {
         "date": datetime.now(UTC).strftime("%Y-%m-%d %H:%M UTC"),
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, {platform.system()}",

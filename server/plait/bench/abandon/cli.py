@@ -6,6 +6,7 @@ Does NOT know how figures are shown (see `bench.output`) nor judged (see `report
 from __future__ import annotations
 
 import argparse
+import asyncio
 from collections.abc import AsyncIterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict
@@ -152,7 +153,9 @@ def _abandon(parsed: argparse.Namespace) -> int:
 
 async def _measure(comparison: Comparison, plan: Plan, slots: int, chart: Path | None) -> Findings:
     if chart is not None:
-        charts.check_charts(chart)
+        if not any(comparison.percents):
+            raise BenchError("--chart shows what hang-ups cost: give --rates one above 0")
+        await asyncio.to_thread(charts.check_charts, chart)
     # Some 1.3 tokens a word; room for the template and whatever a tokenizer makes of it.
     context_tokens = max(CONTEXT_TOKENS, 2 * plan.prefill_words + plan.tokens + 256)
     opened = partial(
@@ -167,7 +170,7 @@ async def _measure(comparison: Comparison, plan: Plan, slots: int, chart: Path |
     if chart is not None:
         report.draw(chart, outcomes, title)
     return Findings(
-        _engine_of(comparison.targets),
+        _engines_of(comparison.targets),
         report.tables(outcomes, title),
         report.targets(outcomes, plan.tokens, saturated=terms.load is None),
         {
@@ -208,7 +211,7 @@ async def _somebodys_plait(url: str) -> AsyncIterator[PlaitTarget]:
     yield PlaitTarget(f"plait at {base.removeprefix('http://')}", Server(base), None)
 
 
-def _engine_of(targets: Sequence[str]) -> str:
+def _engines_of(targets: Sequence[str]) -> str:
     """Whose library versions the figures depend on."""
-    known = (ENGINES | PEER_ENGINES).get
-    return next((engine for name in targets if (engine := known(name))), "somebody's")
+    known = ENGINES | PEER_ENGINES
+    return ", ".join(dict.fromkeys(known.get(name, "somebody's") for name in targets))

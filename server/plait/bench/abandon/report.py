@@ -33,7 +33,9 @@ def tables(outcomes: Sequence[Outcome], title: str) -> list[report.Table]:
     for name in dict.fromkeys(outcome.target for outcome in outcomes):
         own = [outcome for outcome in outcomes if outcome.target == name]
         rows = [(what, [_cell(pick(o)) for o in own]) for what, pick in _rows(own)]
-        found.append(report.Table(f"{name}: {title}", [o.name for o in own], rows))
+        sources = ", ".join(dict.fromkeys(outcome.sources for outcome in own))
+        whole = f"{name}: {title}; accounted by {sources}"
+        found.append(report.Table(whole, [o.name for o in own], rows))
     return found
 
 
@@ -43,12 +45,13 @@ Pick = Callable[[Outcome], float | int | str | None]
 def _rows(own: Sequence[Outcome]) -> list[tuple[str, Pick]]:
     return [
         ("requests", lambda o: sum(len(run.records) for run in o.runs)),
-        ("hung up; before a token", lambda o: f"{o.left}; {o.left_in_prefill}"),
-        ("tokens after it, p50", _median_decoded),
-        ("tokens after it, p95", lambda o: _p95(o.decoded_after())),
+        ("hung up", lambda o: o.left),
+        ("of them before a token", lambda o: o.left_in_prefill),
+        ("tokens decoded after it, p50", _median_decoded),
+        ("tokens decoded after it, p95", lambda o: _p95(o.decoded_after())),
         ("prompt tokens after it, p50", lambda o: _median(o.prefilled_after())),
         ("prompt tokens after it, p95", lambda o: _p95(o.prefilled_after())),
-        ("engine ms after it", lambda o: _times(o.dead_seconds_each, 1000)),
+        ("engine ms after it, mean", lambda o: _times(o.dead_seconds_each, 1000)),
         ("engine time for the dead, %", lambda o: _times(o.dead_share, 100)),
         ("usable tokens/s", lambda o: o.tokens_per_second),
         ("of the 0 % run's, %", lambda o: _times(raw_share(o, own), 100)),
@@ -60,7 +63,6 @@ def _rows(own: Sequence[Outcome]) -> list[tuple[str, Pick]]:
         ("first token p95, ms", lambda o: _spread(o.first_token_ms(), "p95")),
         ("between tokens p50, ms", lambda o: _spread(o.gaps_ms(), "p50")),
         ("between tokens p95, ms", lambda o: _spread(o.gaps_ms(), "p95")),
-        ("accounted by", lambda o: o.sources),
     ]
 
 
@@ -121,18 +123,17 @@ def _targets_of(outcome: Outcome, own: Sequence[Outcome], tokens: int) -> list[r
     ]
     if tokens >= LONG_ANSWER_TOKENS:
         share = _times(outcome.dead_share, 100)
-        found.append(_target(f"{where}: under 0.2 % on the dead", share, 100 * DEAD_SHARE, " %"))
+        what = f"{where}: under 0.2 % of engine time for the dead"
+        found.append(_target(what, share, 100 * DEAD_SHARE, " %"))
     return [*found, _queue_target(where, outcome, own)]
 
 
 def _throughput_target(outcome: Outcome, own: Sequence[Outcome]) -> report.Target:
     where = f"{outcome.target}, {outcome.name}"
     kept = kept_share(outcome, own)
-    share, of = (
-        (raw_share(outcome, own), "the 0 % run's") if kept is None else (kept, "such work's")
-    )
+    share, of = (raw_share(outcome, own), "0 % run") if kept is None else (kept, "control")
     met = None if share is None else share >= KEPT_SHARE
-    what = f"{where}: usable tokens/s at least 99 % of {of} without leavers"
+    what = f"{where}: usable tokens/s at least 99 % of the {of}'s"
     return report.Target(what, met, f"{_cell(_times(share, 100))} %")
 
 
@@ -143,7 +144,7 @@ def _queue_target(where: str, outcome: Outcome, own: Sequence[Outcome]) -> repor
     what = f"{where}: p95 queue wait at most 10 % above the 0 % run's"
     if now is None or then is None:
         return report.Target(what, None, NONE)
-    measured = f"{now.p95:.0f} ms after {then.p95:.0f} ms"
+    measured = f"{now.p95:.0f} ms; 0 %: {then.p95:.0f} ms"
     return report.Target(what, now.p95 <= QUEUE_SHARE * then.p95, measured)
 
 
@@ -164,10 +165,10 @@ def _beside(own: Outcome, peer: Outcome) -> list[report.Target]:
 
 def _ratio(what: str, costs: float | None, of: float | None, bound: float) -> report.Target:
     """`costs` at most `bound` times `of`."""
-    what = f"{what}, times theirs at most {bound:g}"
+    what += " at most theirs" if bound == 1 else f" at most {bound:g} times theirs"
     if costs is None or of is None:
         return report.Target(what, None, NONE)
-    return report.Target(what, costs <= bound * of, _cell(costs / of if of else None))
+    return report.Target(what, costs <= bound * of, f"{_cell(costs / of if of else None)} times")
 
 
 def _target(what: str, value: float | None, bound: float, unit: str = "") -> report.Target:
@@ -189,8 +190,10 @@ def record(outcome: Outcome) -> dict[str, Any]:
         "hung_up_before_first_token": outcome.left_in_prefill,
         "decoded_after": outcome.decoded_after(),
         "prefilled_after": outcome.prefilled_after(),
+        "most_chunks_after": outcome.most_chunks_after(),
         "mean_after": outcome.mean_after,
         "dead_seconds": outcome.dead_seconds,
+        "dead_share": outcome.dead_share,
         "busy_seconds": outcome.busy_seconds,
         "usable_tokens": outcome.usable_tokens,
         "usable_tokens_per_second": outcome.tokens_per_second,
