@@ -200,7 +200,9 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol)
         paused, self.read_paused = self.read_paused, True  # which keeps it from doing so
         super().send_receive_event_to_app()
         self.read_paused = paused
-        if not paused and (size > READ_BYTES or self.queue.qsize() >= MAX_UNTAKEN):
+        if paused or self.close_sent:  # nobody takes anything after our close: its answer is due
+            return
+        if size > READ_BYTES or self.queue.qsize() >= MAX_UNTAKEN:
             self.read_paused = True
             self.transport.pause_reading()
 
@@ -217,6 +219,10 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol)
             return
         super().keepalive_timeout()
         self.transport.abort()
+
+    async def run_asgi(self) -> None:
+        await super().run_asgi()
+        self._see_off()  # also where a session failed, and nobody has said goodbye
 
     async def send(self, message: ASGISendEvent) -> None:
         await self.writable.wait()
