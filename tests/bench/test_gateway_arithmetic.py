@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from plait.bench.figures import Spread
@@ -13,6 +15,7 @@ from plait.bench.gateway.memory import Growth
 from plait.bench.gateway.rates import Load, LoadRates, Round
 from plait.bench.gateway.sides import Sample
 from plait.bench.gateway.windows import Curve
+from plait.bench.serving import BenchError
 
 
 def sample(frames: int, server_cpu: float, items: int | None = None) -> Sample:
@@ -88,6 +91,11 @@ def test_others_beside_a_slow_reader_are_compared_with_the_same_cycle() -> None:
     assert beside.rate_ratio(alone) == pytest.approx(0.9)
     assert beside.more_ms(alone, "p99") == 1
     assert [target.met for target in report.fanout_targets([alone, beside])] == [False]
+
+
+def test_a_chart_of_parts_that_none_shows_is_refused_before_they_are_measured() -> None:
+    with pytest.raises(BenchError, match="nothing to draw"):
+        charting.check(Path("chart.svg"), ["rate", "memory"])
 
 
 def test_the_chart_shows_what_was_measured() -> None:

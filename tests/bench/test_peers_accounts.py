@@ -177,8 +177,8 @@ vllm:num_requests_waiting{model_name="m"} 2.0
 def test_pages_of_known_servers_are_read_and_others_are_not() -> None:
     llama = "llamacpp:tokens_predicted_total 5\nllamacpp:requests_processing 1\n"
 
-    assert reading(VLLM) == Reading("vLLM", 120.0, 40.0, 3.0)
-    assert reading(llama) == Reading("llama-server", 5.0, 0.0, 1.0)
+    assert reading(VLLM) == Reading("vLLM", 120.0, 3.0)
+    assert reading(llama) == Reading("llama-server", 5.0, 1.0)
     assert reading("python_gc 1\n") is None
     assert reading("<html>") is None
 
@@ -186,7 +186,7 @@ def test_pages_of_known_servers_are_read_and_others_are_not() -> None:
 def test_metrics_know_hang_ups_only_on_average() -> None:
     sent = [whole(0, 0.0, 1.0), left(1, 0.0, 1.0), left(2, 0.0, 1.0)]
     sent[0].completion_tokens = 6
-    before, after = Reading("vLLM", 100, 0, 0), Reading("vLLM", 120, 0, 0)
+    before, after = Reading("vLLM", 100, 0), Reading("vLLM", 120, 0)
 
     assert account_of(before, after, sent).mean_after == 4.0
     assert account_of(before, before, sent).mean_after == 0.0

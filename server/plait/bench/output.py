@@ -52,6 +52,13 @@ def positive(text: str) -> int:
     return number
 
 
+def seconds(text: str) -> float:
+    number = float(text)
+    if not 0 < number < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is not a time in seconds")
+    return number
+
+
 def publish_measured(parsed: argparse.Namespace, work: Coroutine[Any, Any, Findings]) -> int:
     failures: list[BaseException] = []
     findings: Findings | None = None

@@ -87,8 +87,7 @@ async def own_server(
     )
     lines: deque[str] = deque(maxlen=KEPT_LINES)
     try:
-        async with asyncio.timeout(START_SECONDS):
-            url = await _read_url(process, lines)
+        url = await _read_url(process, lines)
         reader = asyncio.create_task(_read_rest(process, lines, on_line))
         try:
             yield Server(url, process.pid)
@@ -108,11 +107,16 @@ def _is_setting(name: str) -> bool:
 
 async def _read_url(process: Process, lines: deque[str]) -> str:
     assert process.stdout is not None
-    while line := await process.stdout.readline():
-        lines.append(line.decode(errors="replace"))
-        if found := re.search(r" at (http://\S+?)/?\s*$", lines[-1]):
-            return found[1]
-    raise BenchError("the server did not start:\n" + "".join(lines))
+    why = "did not start"
+    try:
+        async with asyncio.timeout(START_SECONDS):
+            while line := await process.stdout.readline():
+                lines.append(line.decode(errors="replace"))
+                if found := re.search(r" at (http://\S+?)/?\s*$", lines[-1]):
+                    return found[1]
+    except TimeoutError:
+        why = f"was not ready within {START_SECONDS:g} s"
+    raise BenchError(f"the server {why}:\n" + "".join(lines))
 
 
 async def _read_rest(process: Process, lines: deque[str], on_line: Callable[[str], None]) -> None:

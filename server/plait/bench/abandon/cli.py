@@ -21,7 +21,14 @@ from plait.bench.abandon.plait_target import PlaitTarget, open_own
 from plait.bench.abandon.running import Terms
 from plait.bench.abandon.schedule import Plan
 from plait.bench.abandon.target import Target
-from plait.bench.output import Findings, add_output, positive, progress, publish_measured
+from plait.bench.output import (
+    Findings,
+    add_output,
+    positive,
+    progress,
+    publish_measured,
+    seconds,
+)
 from plait.bench.serving import BenchError, Server
 from plait.config import default_chat_engine
 
@@ -117,13 +124,6 @@ def offered(text: str) -> float | None:
     number = float(text)
     if not 0 < number < 1e6:
         raise argparse.ArgumentTypeError(f"{text} is not a rate: give requests per second")
-    return number
-
-
-def seconds(text: str) -> float:
-    number = float(text)
-    if not 0 < number < 1e6:
-        raise argparse.ArgumentTypeError(f"{text} is not a time in seconds")
     return number
 
 

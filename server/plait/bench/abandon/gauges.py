@@ -25,7 +25,6 @@ class Names:
 
     server: str
     decoded: str
-    prefilled: str
     waiting: tuple[str, ...]
 
 
@@ -33,13 +32,11 @@ KNOWN = (
     Names(
         "llama-server",
         "llamacpp:tokens_predicted_total",
-        "llamacpp:prompt_tokens_total",
         ("llamacpp:requests_processing", "llamacpp:requests_deferred"),
     ),
     Names(
         "vLLM",
         "vllm:generation_tokens_total",
-        "vllm:prompt_tokens_total",
         ("vllm:num_requests_running", "vllm:num_requests_waiting"),
     ),
 )
@@ -47,11 +44,10 @@ KNOWN = (
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """`decoded`, `prefilled`: tokens so far; `waiting`: requests in work or in the queue."""
+    """`decoded`: tokens so far; `waiting`: requests in work or in the queue."""
 
     server: str
     decoded: float
-    prefilled: float
     waiting: float
 
 
@@ -91,8 +87,7 @@ def reading(page: str) -> Reading | None:
     for names in KNOWN:
         if names.decoded in values:
             waiting = sum(values.get(name, 0.0) for name in names.waiting)
-            prefilled = values.get(names.prefilled, 0.0)
-            return Reading(names.server, values[names.decoded], prefilled, waiting)
+            return Reading(names.server, values[names.decoded], waiting)
     return None
 
 

@@ -5,7 +5,7 @@ What was not measured has no panel. Does NOT measure.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,19 +14,18 @@ from plait.bench.output import Findings
 from plait.bench.serving import BenchError
 
 TITLE = "What the gateway costs"
+DRAWN = frozenset(("cost", "window"))
 
 
-def check(path: Path) -> None:
-    """Raises BenchError when no chart could be written there."""
+def check(path: Path, parts: Collection[str]) -> None:
+    """Raises BenchError when no chart could be written there, or `parts` give nothing to draw."""
+    if not DRAWN.intersection(parts):
+        raise BenchError("there is nothing to draw: --chart shows the parts cost and window")
     check_charts(path)
 
 
 def draw(path: Path, findings: Findings) -> None:
-    """Raises BenchError when there is nothing to draw."""
-    found = panels(findings.record)
-    if not found:
-        raise BenchError("there is nothing to draw: --chart shows the parts cost and window")
-    line_charts(path, TITLE, found)
+    line_charts(path, TITLE, panels(findings.record))
 
 
 def panels(record: Mapping[str, Any]) -> list[Panel]:

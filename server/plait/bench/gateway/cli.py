@@ -24,7 +24,14 @@ from plait.bench.gateway import (
 )
 from plait.bench.gateway.rates import Load
 from plait.bench.gateway.sides import OFFERED_PER_SECOND, Sides, own_sides
-from plait.bench.output import Findings, add_output, positive, progress, publish_measured
+from plait.bench.output import (
+    Findings,
+    add_output,
+    positive,
+    progress,
+    publish_measured,
+    seconds,
+)
 
 PARTS = ("rate", "cost", "opens", "latency", "memory", "fanout", "window")
 DEFAULT_PARTS = PARTS[:-1]
@@ -42,7 +49,7 @@ def add_arguments(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "--window-curve", action="store_true", help="measure the rate against the window, too"
     )
     command.add_argument(
-        "--seconds", type=float, default=SECONDS, help=f"a sample (default: {SECONDS:g})"
+        "--seconds", type=seconds, default=SECONDS, help=f"a sample (default: {SECONDS:g})"
     )
     command.add_argument(
         "--rounds", type=positive, default=ROUNDS, help=f"of samples (default: {ROUNDS})"
@@ -66,11 +73,11 @@ def _gateway(parsed: argparse.Namespace) -> int:
 
 
 async def _measure(parsed: argparse.Namespace) -> Findings:
-    if parsed.chart is not None:
-        await asyncio.to_thread(charting.check, parsed.chart)
     parts: Sequence[str] = parsed.only or DEFAULT_PARTS
     if parsed.window_curve and "window" not in parts:
         parts = [*parts, "window"]
+    if parsed.chart is not None:
+        await asyncio.to_thread(charting.check, parsed.chart, parts)
     plan = {"parts": [*parts], "seconds": parsed.seconds, "rounds": parsed.rounds}
     findings = Findings("scripted", [], [], {"plan": {**plan, "many": parsed.many}})
     if "memory" in parts:

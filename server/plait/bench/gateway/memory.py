@@ -11,8 +11,9 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from plait.bench.gateway.reading import Socket, Tally
-from plait.bench.gateway.sides import QUIET_SECONDS, TEXT_BYTES, Side, Streams, connected
+from plait.bench.gateway.reading import Socket, Tally, elapse
+from plait.bench.gateway.sides import TEXT_BYTES, Side, Streams, connected
+from plait.bench.serving import BenchError
 
 REST_SECONDS = 0.5
 SOCKETS = 4  # of the streams
@@ -72,14 +73,19 @@ async def of_paused_streams(side: Side, count: int) -> Growth:
 
 
 async def _pause(sockets: Sequence[Socket], count: int) -> None:
-    """Returns once each of so many more streams has sent all that its window lets it."""
+    """Returns once each of so many more streams has sent all that its window lets it.
+
+    Raises BenchError when one fails or does not.
+    """
     tally = sockets[0].tally
     expected = tally.items + count
     for number in range(count):
         socket = sockets[number % len(sockets)]
         socket.open(PAUSED, window=1, max_tokens=1000, acks=False)
-    while tally.items < expected:  # noqa: ASYNC110 - as in `Streams.let_go`
-        await asyncio.sleep(QUIET_SECONDS)
+    what = f"the first item of {count} paused streams"
+    await elapse(0.0, lambda: bool(tally.failure) or tally.items >= expected, what)
+    if tally.failure:
+        raise BenchError(f"{what}: {tally.failure}")
 
 
 async def _rested(side: Side) -> tuple[int, int]:

@@ -81,10 +81,6 @@ class LoadRates:
             lambda r: _ratio(r.gateway.frames_per_cpu_second, r.echo.frames_per_cpu_second)
         )
 
-    @property
-    def cpu_us_per_item(self) -> float:
-        return self.median_of(lambda r: r.gateway.cpu_us_per_item)
-
 
 def script(load: Load) -> str:
     """Saturating; over many connections paced: overrun, each would rest longer than its slot

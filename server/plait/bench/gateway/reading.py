@@ -26,7 +26,6 @@ FINAL, MASKED = 0x80, 0x80
 SHORT, MEDIUM = 125, 1 << 16
 NO_MASK = bytes(4)
 STAMP_DIGITS = 20  # a monotonic time and the space behind it
-SEND_BYTES = 256 * 1024
 WAIT_SECONDS = 60.0
 LOOK_SECONDS = 0.05
 
@@ -54,7 +53,6 @@ class Tally:
     item_bytes: int
     frames: int = 0
     items: int = 0
-    bytes: int = 0
     messages: Counter[str] = field(default_factory=Counter)
     failure: str = ""
     on_start: Callable[[Flow], None] | None = None
@@ -220,7 +218,6 @@ class Socket(asyncio.Protocol):
     def _receive_item(self, payload: bytes, now: int) -> None:
         tally = self.tally
         tally.frames += 1
-        tally.bytes += len(payload)
         if self.echoes:
             tally.items += 1
             self._out.append(client_frame(payload))
