@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import ASGIApp, Receive, Scope, Send
 from uvicorn.server import ServerState
 
 from plait.http.visits import VisitProtocol, Visits
@@ -24,10 +24,15 @@ async def large_answer(scope: Scope, receive: Receive, send: Send) -> None:
     await send({"type": "http.response.body", "body": b""})
 
 
+async def answer_at_one_go(scope: Scope, receive: Receive, send: Send) -> None:
+    await send({"type": "http.response.start", "status": 200, "headers": []})
+    await send({"type": "http.response.body", "body": bytes(BODY_BYTES)})
+
+
 @asynccontextmanager
-async def serving(visits: Visits) -> AsyncIterator[int]:
+async def serving(visits: Visits, app: ASGIApp = large_answer) -> AsyncIterator[int]:
     """Its port."""
-    config = uvicorn.Config(large_answer, log_config=None, lifespan="off")
+    config = uvicorn.Config(app, log_config=None, lifespan="off")
     state = ServerState()
 
     def connect() -> VisitProtocol:
@@ -68,6 +73,24 @@ async def test_an_answer_that_is_taken_in_time_is_whole() -> None:
 
         assert received > BODY_BYTES
         assert await is_empty(visits)
+        writer.close()
+
+
+async def test_what_is_left_of_a_whole_answer_has_the_time_of_answers() -> None:
+    visits = Visits(0.3, answer_seconds=WAIT_SECONDS)
+    async with serving(visits, answer_at_one_go) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+        writer.write(REQUEST.replace(b"\r\n\r\n", b"\r\nConnection: close\r\n\r\n"))
+        await reader.readexactly(12)  # and nothing more for now
+        later, other = await asyncio.open_connection("127.0.0.1", port)
+        assert await later.read() == b""  # by now the time for requests is over
+
+        received = 0
+        while piece := await reader.read(1 << 20):
+            received += len(piece)
+
+        assert received > BODY_BYTES
+        other.close()
         writer.close()
 
 

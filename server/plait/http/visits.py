@@ -72,7 +72,8 @@ class VisitProtocol(H11Protocol):
 
     def on_response_complete(self) -> None:
         self._phase = "asking"
-        self._visits.enter(self, self._phase)
+        untaken = self.transport.get_write_buffer_size()
+        self._visits.enter(self, "answering" if untaken else "asking")
         super().on_response_complete()  # which reads the next request, where it is there already
         self._note_whole_request()
 
