@@ -1,9 +1,9 @@
 """One chat on a Plait connection of its own, read as it comes and left as a client leaves.
 
 Items may hold several tokens, so their log-probabilities are asked for, which have an entry per
-token: that costs Plait a little that its peers are spared. An engine without them puts one token
-into an item. What had arrived when the reader left counts as received, read or not. Does NOT know
-schedules nor what the work cost.
+token: that costs Plait some microseconds a token, of tens of milliseconds, which its peers are
+spared. An engine without them puts one token into an item. What had arrived when the reader left
+counts as received, read or not. Does NOT know schedules nor what the work cost.
 """
 
 from __future__ import annotations

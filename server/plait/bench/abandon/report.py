@@ -209,6 +209,7 @@ def record(outcome: Outcome) -> dict[str, Any]:
 def draw(path: Path, outcomes: Sequence[Outcome], title: str) -> None:
     """How much of the engines' time went to readers who had left. Raises BenchError."""
     names, series = bars(outcomes)
+    title = f"Engine time for the dead: {title}"
     charts.bar_chart(path, title, names, series, "% of engine time for readers who had left")
 
 

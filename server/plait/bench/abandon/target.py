@@ -74,11 +74,12 @@ class Account:
     """What a run cost a target, by `source`: its own log, its metrics or its processes' CPU time.
 
     `decoded_after`, by request index: tokens decoded after the client's hang-up; `prefilled_after`:
-    prompt tokens computed after it. None where the target cannot be asked request by request; then
-    `mean_after` is of all that hung up, if that much is known. `dead_seconds`: engine time spent on
-    requests whose reader had left; `busy_seconds`: engine time in all; `cpu_seconds`: of all the
-    target's processes. `spans`: of a target that knows each request's times; `decoded_after`,
-    `prefilled_after` and `dead_seconds` are then worked out from them (see `dead`).
+    prompt tokens computed after it (by Plait: after its server had read that the reader left).
+    None where the target cannot be asked request by request; then `mean_after` is of all that hung
+    up, if that much is known. `dead_seconds`: engine time spent on requests whose reader had left;
+    `busy_seconds`: engine time in all; `cpu_seconds`: of all the target's processes. `spans`: of a
+    target that knows each request's times; `decoded_after`, `prefilled_after` and `dead_seconds`
+    are then worked out from them (see `dead`).
     """
 
     source: str
