@@ -190,7 +190,7 @@ def test_what_is_left_behind_is_named(of: Outcome, what: str) -> None:
 def test_errors_a_client_asked_for_are_no_fault_and_ours_are() -> None:
     asked, ours = Tally(), Tally()
     asked.codes.update(["invalid_request", "queue_timeout"])
-    ours.codes.update(["internal"])
+    ours.codes.update(["internal", "a code of a later version"])
 
     assert missed(outcome(codes=asked.codes)) == []
     assert missed(outcome(codes=ours.codes)) == ["no error of the model's or the server's making"]

@@ -115,7 +115,7 @@ def small() -> Iterator[str]:
             started.set()
             await asyncio.to_thread(ended.wait)
 
-    thread = threading.Thread(target=lambda: asyncio.run(serve()))
+    thread = threading.Thread(target=lambda: asyncio.run(serve()), daemon=True)
     thread.start()
     assert started.wait(30)
     yield urls[0]
@@ -151,6 +151,26 @@ def test_without_a_server_or_a_case_the_command_says_what_to_do(
     assert main(["conformance", "http://x", "--only", "no such case"]) == 2
     assert main(["conformance", "http://127.0.0.1:1", "--only", "R1"]) == 1
     assert "Check the address" in capsys.readouterr().err
+
+
+def test_a_report_that_cannot_be_written_is_said_after_the_verdicts(
+    small: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "no directory" / "report.json"
+
+    code = main(["conformance", small, "--only", "handshake.pings", "--json", str(file)])
+
+    said = capsys.readouterr()
+    assert code == 1
+    assert "1 hold, 0 broken" in said.out
+    assert f"{file} cannot be written" in said.err
+
+
+@pytest.mark.parametrize("seconds", ["0", "-1", "nan"])
+def test_a_wait_that_is_none_is_wrong_usage(seconds: str) -> None:
+    with pytest.raises(SystemExit) as ended:
+        main(["conformance", "http://x", f"--timeout={seconds}"])
+    assert ended.value.code == 2
 
 
 def test_the_list_of_cases_needs_no_server(capsys: pytest.CaptureFixture[str]) -> None:

@@ -48,7 +48,7 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     command.add_argument("--seed", type=int, default=1, help="of random moments (default: 1)")
     command.add_argument(
         "--timeout",
-        type=float,
+        type=_seconds,
         default=DEFAULT_SECONDS,
         metavar="SECONDS",
         help=f"longest wait for an answer (default: {DEFAULT_SECONDS:g})",
@@ -56,6 +56,13 @@ def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser])
     command.add_argument("--prompt", help="a chat this server answers at length")
     command.add_argument("--json", type=Path, metavar="FILE", help="write the report there, too")
     command.set_defaults(run=run)
+
+
+def _seconds(text: str) -> float:
+    seconds = float(text)
+    if not 0 < seconds < 1e6:
+        raise argparse.ArgumentTypeError(f"{text} is not a time in seconds")
+    return seconds
 
 
 def run(parsed: argparse.Namespace) -> int:
@@ -81,7 +88,10 @@ def run(parsed: argparse.Namespace) -> int:
     except TargetError as error:
         return fail(str(error), EXIT_FAILED)
     if parsed.json is not None:
-        _write(parsed.json, target, welcome, settings, outcomes)
+        try:
+            _write(parsed.json, target, welcome, settings, outcomes)
+        except OSError as error:
+            return fail(f"{parsed.json} cannot be written: {error}", EXIT_FAILED)
     broken = any(outcome.verdict == "broken" for outcome in outcomes)
     return EXIT_FAILED if broken else EXIT_OK
 

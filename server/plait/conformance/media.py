@@ -15,7 +15,7 @@ from typing import Any, Final
 
 HEADER: Final = struct.Struct("<BBHIII")
 AUDIO_OUT, AUDIO_IN, ROWS = 1, 2, 3
-LAST_OF_SENTENCE, CUT = 1, 4
+LAST_OF_SENTENCE = 1
 KNOWN_FLAGS = 7
 MAX_AUDIO_BYTES = 16 * 1024
 MAX_FRAME_BYTES = 64 * 1024

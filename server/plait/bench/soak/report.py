@@ -112,7 +112,7 @@ def targets(outcome: Outcome, bound: float = RSS_BOUND_MIB_PER_HOUR) -> list[Tar
 
 def _promises(outcome: Outcome) -> list[Target]:
     tally = outcome.tally
-    ours = sum(n for code, n in tally.codes.items() if BY_CODE[code].error_class in OUR_FAULT)
+    ours = sum(n for code, n in tally.codes.items() if _is_ours(code))
     streams = f"{tally.ends.total()} streams"
     losses = _grown(outcome, "worker losses")
     return [
@@ -122,6 +122,12 @@ def _promises(outcome: Outcome) -> list[Target]:
         _none("no connection turned away", tally.refused, f"of {tally.visits} visits"),
         _none("no worker lost", losses, "lost"),
     ]  # fmt: skip
+
+
+def _is_ours(code: str) -> bool:
+    """Also of a code that only the server knows."""
+    error = BY_CODE.get(code)
+    return error is None or error.error_class in OUR_FAULT
 
 
 def _rest(outcome: Outcome) -> list[Target]:

@@ -112,7 +112,8 @@ class Soak:
     async def run(self) -> Outcome:
         """Raises BenchError when the server cannot be reached, or is lost for good."""
         plan = self._plan
-        await self._load("warm-up", plan.warm_up_seconds, Tally(), [], random.Random(-plan.seed))
+        warming = random.Random(f"{plan.seed} warm-up")
+        await self._load("warm-up", plan.warm_up_seconds, Tally(), [], warming)
         before = await self._rest(Tally(), None)
         tally, samples = Tally(), list[Sample]()
         began, first = monotonic(), await self._server.metrics()
