@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import tracemalloc
 from typing import Any
 
 import pytest
@@ -24,6 +25,16 @@ def refused(raw: str) -> InvalidRequest:
     with pytest.raises(InvalidRequest) as caught:
         decode_params("chat", raw.encode())
     return caught.value
+
+
+def bytes_to_refuse(raw: str) -> int:
+    """The most memory that it takes on the way."""
+    tracemalloc.start()
+    try:
+        refused(raw)
+        return tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
 
 
 def nested(depth: int) -> Any:
@@ -71,6 +82,14 @@ def test_a_missing_field_is_named_with_its_path() -> None:
 def test_a_huge_value_is_not_repeated_in_the_message() -> None:
     raw = json.dumps({"messages": [{"role": "x" * 100_000}]})
     assert len(refused(raw).message) < 400
+
+
+def test_the_path_to_a_fault_costs_no_more_the_deeper_it_is() -> None:
+    many = "[0]," * 5000 + "NaN"
+    flat = f'{{"messages":[{many}]}}'
+    deep = f'{{"messages":{"[" * 500}{many}{"]" * 500}}}'
+
+    assert bytes_to_refuse(deep) < 2 * bytes_to_refuse(flat)
 
 
 def test_text_no_json_can_carry_is_refused_before_it_is_sent() -> None:

@@ -14,7 +14,7 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -28,6 +28,9 @@ _MISSING = re.compile(r"^Object missing required field `(\w+)`")
 _TOKEN = re.compile(
     r'\s*(?:("[^"\\\x00-\x1f]*+(?:\\.[^"\\\x00-\x1f]*+)*+")|([\[\]{}:,])|([^\s"\[\]{}:,]++))'
 )
+
+# From a value's own key outwards: a path costs a child the same at any depth.
+_Place: TypeAlias = "tuple[_Place, str | int] | None"
 
 
 class Unreadable(Exception):
@@ -135,19 +138,29 @@ def _read_patiently(text: str) -> Reading:
 
 def _faults(root: dict[str, Any]) -> Iterator[Fault]:
     """What is not JSON in `root`, in no particular order, with its path."""
-    stack: list[tuple[tuple[str | int, ...], dict[str, Any] | list[Any]]] = [((), root)]
+    stack: list[tuple[_Place, dict[str, Any] | list[Any]]] = [(None, root)]
     while stack:
-        keys, node = stack.pop()
+        place, node = stack.pop()
         if isinstance(node, dict) and any(_has_surrogate(key) for key in node):
-            yield Fault(_path(*keys), "a key holds half of a surrogate pair: not valid Unicode")
+            what = "a key holds half of a surrogate pair: not valid Unicode"
+            yield Fault(_path(*_keys(place)), what)
         for key, child in node.items() if isinstance(node, dict) else enumerate(node):
             if isinstance(child, (dict, list)):
-                stack.append(((*keys, key), child))
+                stack.append(((place, key), child))
             elif isinstance(child, _NotJson):
-                yield Fault(_path(*keys, key), f"{child.name} is not a JSON number")
+                yield Fault(_path(*_keys((place, key))), f"{child.name} is not a JSON number")
             elif isinstance(child, str) and _has_surrogate(child):
                 what = "holds half of a surrogate pair: not valid Unicode"
-                yield Fault(_path(*keys, key), what)
+                yield Fault(_path(*_keys((place, key))), what)
+
+
+def _keys(place: _Place) -> list[str | int]:
+    """The keys that lead there."""
+    keys = []
+    while place is not None:
+        place, key = place
+        keys.append(key)
+    return keys[::-1]
 
 
 def _has_surrogate(text: str) -> bool:
