@@ -42,6 +42,15 @@ def test_panels_of_lines_name_what_they_show_gaps_and_emptiness_included(tmp_pat
     assert {"Soak", "RSS", "MiB", "gateway", "worker", "Lag p99", "ms", "s"} <= set(texts(path))
 
 
+def test_a_title_that_is_too_long_for_one_line_has_several(tmp_path: Path) -> None:
+    path = tmp_path / "chart.svg"
+
+    bar_chart(path, "Wasted " * 30, GROUPS, SERIES, "tokens")
+
+    assert "Wasted " * 20 not in path.read_text()
+    assert path.read_text().count("Wasted") >= 30
+
+
 @pytest.mark.parametrize("suffix", ["svg", "png"])
 def test_the_same_figures_give_the_same_bytes(tmp_path: Path, suffix: str) -> None:
     first, second = (tmp_path / f"{name}.{suffix}" for name in ("a", "b"))

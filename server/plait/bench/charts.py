@@ -53,7 +53,7 @@ METADATA: Final[dict[str, dict[str, Any]]] = {".svg": {"Date": None}, ".png": {"
 PNG_DPI = 130
 BAR_INCHES, LEAST_INCHES, BARS_HEIGHT_INCHES = 0.55, 6.4, 3.8
 GROUP_FILL, WIDEST_BAR = 0.82, 0.5  # of a group's width
-CHARACTERS_PER_INCH = 13.0
+CHARACTERS_PER_INCH, TITLE_CHARACTERS_PER_INCH = 13.0, 9.5  # on average, rather too few
 PANEL_INCHES = (5.2, 2.1)
 LEGEND_COLUMNS, LEGEND_CHARACTERS, LEGEND_SAMPLE_CHARACTERS = 4, 70, 8  # of a panel
 HEADROOM, LEGEND_ROOM = 1.1, 0.16  # above the highest point, so that no line runs through names
@@ -168,7 +168,8 @@ def _legend_columns(names: Sequence[str]) -> int:
 
 
 def _head(figure: Figure, title: str, legend_of: Axes | None) -> None:
-    figure.suptitle(title, x=0.01, ha="left", fontsize=11, fontweight="bold")
+    wrapped = textwrap.fill(title, int(figure.get_figwidth() * TITLE_CHARACTERS_PER_INCH))
+    figure.suptitle(wrapped, x=0.01, ha="left", fontsize=11, fontweight="bold")
     if legend_of is not None:
         handles, names = legend_of.get_legend_handles_labels()
         columns = min(LEGEND_COLUMNS, len(names))
