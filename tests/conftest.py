@@ -1,4 +1,5 @@
-"""What every test gets: asyncio as the one event loop, and an alarm on blocking it.
+"""What every test gets: asyncio as the one event loop, an alarm on blocking it, and Hypothesis
+without a deadline, as an example that takes 200 ms says something of the machine only.
 
 Fixtures with a domain live next to their tests; fakes live in `tests/fakes.py`.
 """
@@ -9,6 +10,10 @@ from collections.abc import Iterator
 
 import pytest
 from blockbuster import BlockBuster, blockbuster_ctx
+from hypothesis import settings
+
+settings.register_profile("plait", settings(), deadline=None)
+settings.load_profile("plait")
 
 
 @pytest.fixture(scope="session")
