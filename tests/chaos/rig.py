@@ -45,14 +45,16 @@ class Holdings:
         tasks = server.metric("plait_tasks")
         return cls(gauges, gateway.num_fds(), tasks, len(server.workers))
 
-    def beyond(self, other: Holdings) -> list[str]:
-        """What differs from the other, in words."""
-        differing = self.gauges.items() ^ other.gauges.items()
+    def beyond(self, before: Holdings) -> list[str]:
+        """What differs, in words; of descriptors and tasks, which a scrape has too, only more."""
+        differing = self.gauges.items() ^ before.gauges.items()
         found = [f"{name} {dict(labels)}: {value}" for (name, labels), value in differing]
-        for name in ("descriptors", "tasks", "workers"):
-            now, then = getattr(self, name), getattr(other, name)
-            if now != then:
+        for name in ("descriptors", "tasks"):
+            now, then = getattr(self, name), getattr(before, name)
+            if now > then:
                 found.append(f"{name}: {now}, and {then} before")
+        if self.workers != before.workers:
+            found.append(f"workers: {self.workers}, and {before.workers} before")
         return found
 
 

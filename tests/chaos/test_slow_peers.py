@@ -12,14 +12,15 @@ from collections.abc import Iterator
 import pytest
 from websockets.frames import Opcode
 
+from plait.descriptors import allow_connections
 from plait.http.visits import MOST_VISITS
 from tests.chaos.raw import RawPeer, frame, handshake, raw_peer, text
 from tests.chaos.rig import bystander, unharmed
 from tests.live.peer import opening, peer
 from tests.live.server import LiveServer, live_server
 
-TIMEOUT_SECONDS = 3.0
-PATIENCE_SECONDS = 30.0  # generous: two shared cores
+TIMEOUT_SECONDS = 8.0  # longer than this process may be held up between a connect and a send
+PATIENCE_SECONDS = 60.0  # generous: two shared cores
 DRIP_SECONDS = 0.05
 CLOSE = frame(Opcode.CLOSE, struct.pack("!H", 1000))
 TICKET = b"POST /v1/ticket HTTP/1.1\r\nHost: 127.0.0.1\r\n"
@@ -83,12 +84,13 @@ async def test_headers_that_drip_without_end_are_closed_in_time(impatient: LiveS
 
 async def test_headers_without_bound_are_refused_at_once(impatient: LiveServer) -> None:
     async with unharmed(impatient), raw_peer(impatient.port) as client:
-        client.send(REQUEST + b"X: " + b"y" * 1_000_000)
+        client.send(REQUEST + b"X: " + b"y" * 200_000)
         async with asyncio.timeout(PATIENCE_SECONDS):
             assert b"400" in await client.read_head()
 
 
 async def test_more_silent_connections_than_are_held_keep_nobody_out() -> None:
+    allow_connections(MOST_VISITS)  # this process too has a limit of descriptors
     with live_server(request_timeout_seconds=3600) as server:
         async with unharmed(server), bystander(server), contextlib.AsyncExitStack() as crowd:
             first = await crowd.enter_async_context(raw_peer(server.port))
@@ -98,7 +100,6 @@ async def test_more_silent_connections_than_are_held_keep_nobody_out() -> None:
             async with peer(server.ws_url) as client:
                 await client.open(1)
                 assert (await client.hear_terminals(1))[1]["type"] == "done"
-            crowd.pop_all()
 
 
 @pytest.mark.waits

@@ -53,7 +53,7 @@ async def test_workers_killed_at_random_cost_typed_errors_and_nothing_else(
                 before = losses(all_methods)
                 rng.choice(all_methods.workers).kill()
                 await asyncio.to_thread(wait_lost, all_methods, before)
-        await asyncio.to_thread(all_methods.wait_idle)
+        await asyncio.to_thread(all_methods.wait_idle, QUIET_SECONDS)
         told = load.ends["done"] + load.ends["cancelled"] + load.ends["error"]
         ended = ended_streams(all_methods) - ended
         assert told <= ended <= told + load.ends["lost"], load.ends
@@ -160,7 +160,6 @@ async def test_a_worker_without_address_space_refuses_what_does_not_fit_and_live
         told = [end["error"] for end in ends.values() if end["type"] != "done"]
         assert told
         assert {error["code"] for error in told} <= {"out_of_memory", "engine_crashed"}
-        assert all("memory" in error["message"] for error in told), told
         with contextlib.suppress(psutil.NoSuchProcess):
             worker.rlimit(psutil.RLIMIT_AS, unlimited)
         await asyncio.to_thread(wait_ready, all_methods)
