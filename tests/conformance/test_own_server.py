@@ -17,6 +17,7 @@ TOKEN = "conformance-token"
 LONG = "tokens=2000 step_ms=3"
 EXPECTED_SKIPS = {"chatting.json_answer", "pending.preparing"}  # no grammars; no time to prepare
 FEW = 5  # a machine that stalls may finish an answer before it can be cancelled
+TEST_SECONDS = 600  # beside another suite on two cores
 QUICK = (
     "cancelling.streaming_chat",
     "cancelling.paused_chat",
@@ -48,6 +49,7 @@ async def broken(
 
 @pytest.mark.slow
 @pytest.mark.waits
+@pytest.mark.timeout(TEST_SECONDS)
 async def test_our_server_conforms(scripted: LiveServer) -> None:
     lines, skipped = await broken(scripted, chosen(), LONG, TOKEN)
 
@@ -57,6 +59,7 @@ async def test_our_server_conforms(scripted: LiveServer) -> None:
 
 @pytest.mark.model
 @pytest.mark.slow
+@pytest.mark.timeout(TEST_SECONDS)
 async def test_a_real_model_conforms_too() -> None:
     with live_server("llamacpp", slots=2, context_tokens=2048) as server:
         lines, skipped = await broken(server, chosen(QUICK), STORY)
