@@ -244,8 +244,7 @@ def serve(
     return code
 
 
-async def _serve(config: Config, gateway: Gateway, listening: socket.socket, say: Say) -> int:
-    port = listening.getsockname()[1]
+def _server_of(config: Config, gateway: Gateway, port: int) -> PlaitServer:
     perimeter = Perimeter.build(
         config.host,
         port,
@@ -253,7 +252,7 @@ async def _serve(config: Config, gateway: Gateway, listening: socket.socket, say
         config.allowed_origins,
         {name: app.origins for name, app in config.apps.items()},
     )
-    server = PlaitServer(
+    return PlaitServer(
         uvicorn.Config(
             create_app(gateway, perimeter),
             http=partial(VisitProtocol, visits=Visits(config.request_timeout_seconds)),  # type: ignore[arg-type]
@@ -269,6 +268,10 @@ async def _serve(config: Config, gateway: Gateway, listening: socket.socket, say
             backlog=BACKLOG,
         )
     )
+
+
+async def _serve(config: Config, gateway: Gateway, listening: socket.socket, say: Say) -> int:
+    server = _server_of(config, gateway, listening.getsockname()[1])
     asked = asyncio.Event()
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(AcceptTrouble())

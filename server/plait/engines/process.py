@@ -21,7 +21,6 @@ from plait.engines.base import (
     Command,
     EngineInfo,
     Event,
-    Fault,
     Gauges,
     Item,
     JobEvent,
@@ -35,9 +34,8 @@ from plait.engines.base import (
 )
 from plait.engines.generation import Generation, KilledForMemory, with_counters
 from plait.engines.listener import EngineListener as EngineListener, State
-from plait.engines.restart import Death, Limits, RestartPolicy
+from plait.engines.restart import Death, Limits, RestartPolicy, overdue
 from plait.engines.spawn import WorkerOutput, spawn_worker
-from plait.errors import ModelLoadFailed
 
 
 class EngineProcess:
@@ -217,12 +215,7 @@ class EngineProcess:
 
     def _give_up_loading(self, worker: Generation) -> None:
         if worker.ready_at is None and self._wanted:
-            seconds = self._limits.load_seconds
-            error = ModelLoadFailed(
-                f"Model '{self._spec.model}' was not loaded within {seconds:g} s; give it more time"
-                " (load_timeout_seconds) or a faster disk."
-            )
-            worker.load_fault = Fault.of(error)
+            worker.load_fault = overdue(self._spec.model, self._limits.load_seconds)
             worker.kill("its model was not loaded in time")
 
     def _receive(self, events: list[Event]) -> None:

@@ -95,6 +95,15 @@ class RestartPolicy:
         )
 
 
+def overdue(model: str, seconds: float) -> Fault:
+    """It was not loaded within `seconds`."""
+    error = ModelLoadFailed(
+        f"Model '{model}' was not loaded within {seconds:g} s; give it more time"
+        " (load_timeout_seconds) or a faster disk."
+    )
+    return Fault.of(error)
+
+
 def _load_failure(fault: Fault) -> ModelLoadFailed:
     """Whatever kept the model from loading: to a peer the failed load is what counts."""
     error = fault.to_error()

@@ -4,8 +4,7 @@
 Pause is a dropped request; resume continues from the token ids of prompt and answer on the slot's
 cache, with the sampler started anew (`usage.reseeded` unless greedy). Only a forced answer goes on
 while its reader rests (see `ahead`). `Released` follows only the engine's own confirmation. KV is
-preallocated, hence "reusable".
-Knows no sockets and no scheduling; how a request is stopped is `request`'s business.
+preallocated, hence "reusable". Knows no sockets, no scheduling, and not how a request is stopped.
 """
 
 from __future__ import annotations
