@@ -79,7 +79,7 @@ class Session:
         self._clock = policy.clock
         self._connection = Connection(policy.limits)
         self._streams: dict[int, Stream] = {}
-        self._writable = asyncio.Event()
+        self._ready = asyncio.Event()  # the outbox has something, or it is time to close
         self._draining = False
         self._closing: tuple[int, str] | None = None
         self._tasks: tuple[asyncio.Task[None], ...] = ()
@@ -166,13 +166,13 @@ class Session:
                     await self._socket.close(*self._closing)
                     return
                 else:
-                    self._writable.clear()
-                    await self._writable.wait()
+                    self._ready.clear()
+                    await self._ready.wait()
         except SocketClosed:
             self._cancel_all("disconnect")
 
     def _wake_writer(self) -> None:
-        self._writable.set()
+        self._ready.set()
 
     def _overflowed(self) -> None:
         """After this tick: closing cancels streams, and a scheduler may be granting them slots."""
