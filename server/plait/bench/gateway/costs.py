@@ -7,6 +7,7 @@ judge (see `report`).
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from statistics import median
@@ -35,9 +36,10 @@ class LoadCost:
         return median(each.cpu_us_per_item for each in self.samples)
 
     def ratio_to(self, other: LoadCost) -> float:
-        """Median over the cycles of this load's cost to the other's."""
+        """Median over the cycles of this load's cost to the other's; NaN where that was nothing."""
         pairs = zip(self.samples, other.samples, strict=True)
-        return median(a.cpu_us_per_item / b.cpu_us_per_item for a, b in pairs)
+        ratios = [a.cpu_us_per_item / b.cpu_us_per_item for a, b in pairs if b.cpu_us_per_item]
+        return median(ratios) if ratios else math.nan
 
 
 def paced(streams: int, items_per_second: float, more: str = "") -> str:
