@@ -26,7 +26,8 @@ QUIET_SECONDS = 30.0
 KEPT = "plait_prefix_cache_bytes"  # of chats that are over: it may stay, within its cap
 USED = "plait_memory_used_bytes"
 # Whatever else the machine does, and what the scrape itself takes: descriptors are counted apart.
-NOT_HELD = ("plait_memory_available_bytes", "plait_tasks", "plait_open_fds")
+MACHINES = ("plait_memory_available_bytes", "plait_memory_pressure")
+NOT_HELD = (*MACHINES, "plait_tasks", "plait_open_fds")
 
 
 @pytest.fixture(scope="module", params=["scripted", pytest.param("onnx", marks=pytest.mark.model)])
