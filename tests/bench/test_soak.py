@@ -241,6 +241,7 @@ def test_a_model_that_is_not_installed_is_named_with_what_to_do(
         engines_of("llamacpp", ["embed"])
 
 
+@pytest.mark.waits
 def test_a_short_run_leaves_a_whole_report_and_nothing_behind(tmp_path: Path) -> None:
     parser = argparse.ArgumentParser()
     cli.add_arguments(parser.add_subparsers())
