@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import struct
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+import tracemalloc
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 
 import uvicorn
-from starlette.types import Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 from uvicorn.server import ServerState
 from websockets.frames import Frame, Opcode
 
@@ -23,6 +24,7 @@ HANDSHAKE = (
 )
 CLOSE = struct.pack("!H", CloseCode.UNAUTHORIZED)
 MUCH_BYTES = 32 * 1024 * 1024  # more than the kernel holds for who does not read
+PIECES = 10_000
 WAIT_SECONDS = 30.0
 
 
@@ -44,8 +46,18 @@ async def serving(
         yield server.sockets[0].getsockname()[1]
 
 
-def frame(opcode: Opcode, payload: bytes) -> bytes:
-    return Frame(opcode, payload).serialize(mask=True)
+def frame(opcode: Opcode, payload: bytes, *, fin: bool = True) -> bytes:
+    return Frame(opcode, payload, fin).serialize(mask=True)
+
+
+@contextmanager
+def traced() -> Iterator[Callable[[], int]]:
+    """How many bytes are held of what was allocated in the block."""
+    tracemalloc.start()
+    try:
+        yield lambda: tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
 
 
 async def test_large_frames_that_cross_the_close_do_not_hide_the_answer_to_it() -> None:
@@ -62,6 +74,30 @@ async def test_large_frames_that_cross_the_close_do_not_hide_the_answer_to_it() 
 
         assert await reader.read() == b""
         writer.close()
+
+
+async def test_a_message_in_a_great_many_pieces_costs_its_bytes_and_no_object_each() -> None:
+    heard = asyncio.Queue[Message]()
+
+    async def listen(scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()
+        await send({"type": "websocket.accept"})
+        await heard.put(await receive())
+
+    pieces = frame(Opcode.BINARY, b"", fin=False) + PIECES * frame(Opcode.CONT, b"12", fin=False)
+    async with serving(listen, 3600) as port, asyncio.timeout(WAIT_SECONDS):
+        reader, writer = await asyncio.open_connection("127.0.0.1", port)
+        writer.write(HANDSHAKE)
+        await reader.readuntil(b"\r\n\r\n")
+        with traced() as held_bytes:
+            writer.write(pieces + frame(Opcode.PING, b""))
+            await reader.readexactly(2)  # the pong: all has been read
+            held = held_bytes()
+        writer.write(frame(Opcode.CONT, b"3"))
+
+        assert (await heard.get())["bytes"] == PIECES * b"12" + b"3"
+        assert held < 20 * PIECES
+        writer.transport.abort()
 
 
 async def test_who_does_not_read_is_cut_off_where_a_session_ends_without_a_close() -> None:

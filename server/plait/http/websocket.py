@@ -16,7 +16,7 @@ from starlette.datastructures import Headers
 from starlette.types import Receive, Scope, Send
 from uvicorn.protocols.utils import ClientDisconnected
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
-from websockets.frames import Opcode
+from websockets.frames import Frame, Opcode
 from websockets.http11 import Request
 from websockets.protocol import State
 
@@ -166,6 +166,7 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol)
     """
 
     _farewell: asyncio.TimerHandle | None = None
+    _pieces: bytearray  # of the message that is under way, from its second one on
 
     def connection_lost(self, exc: Exception | None) -> None:
         super().connection_lost(exc)
@@ -193,6 +194,16 @@ class PlaitWebSocketProtocol(WebSocketsSansIOProtocol, asyncio.BufferedProtocol)
                 self.transport.abort()
         if self.transport.is_closing():
             self._see_off()
+
+    def handle_cont(self, event: Frame) -> None:
+        """In one buffer: only a message's bytes are bounded, not in how many pieces they come."""
+        if self.frames:  # its first one
+            self._pieces, self.frames = bytearray(self.frames[0]), []
+        self._pieces += event.data
+        if event.fin:
+            self.frames = [bytes(self._pieces)]
+            del self._pieces
+            self.send_receive_event_to_app()
 
     def send_receive_event_to_app(self) -> None:
         """Uvicorn stops reading after each message, two system calls for every ack."""
