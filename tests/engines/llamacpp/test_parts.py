@@ -211,6 +211,64 @@ def test_tokens_the_library_hides_are_found_again_by_bytes_and_count(
     assert delta.tokens == predicted
 
 
+def plain(text: str, predicted: int, **more: Any) -> Chunk:
+    """A chunk without logprobs that brings token 3, as the n-th."""
+    told = {"choices": [{"text": text}], "timings": {"predicted_n": predicted}}
+    return decode_chunk(json.dumps({**told, "__verbose": {"tokens": [3]}, **more}))
+
+
+@pytest.mark.parametrize(("predicted", "tokens"), [(3, [1, 2, 3]), (2, [4, 3])])
+def test_without_logprobs_tokens_are_told_by_their_details(
+    predicted: int, tokens: list[int]
+) -> None:
+    job = job_of()
+
+    (delta,) = job.add(plain("漢", predicted), names())
+
+    assert job.answer.tokens == tokens
+    assert json.loads(delta.data) == {"content": "漢"}
+
+
+def test_what_the_library_cannot_show_as_text_is_not_guessed() -> None:
+    entry = plain("\ufffd漢", 2).token
+
+    assert entry is not None
+    assert names().find_hidden(entry, 1) == []
+
+
+def test_progress_of_a_prompt_brings_no_token() -> None:
+    progress = {"total": 9, "cache": 0, "processed": 4}
+
+    assert plain("", 0, prompt_progress=progress).token is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "sent"),
+    [
+        (False, {"verbose": True, "response_fields": ["tokens"]}),
+        (True, {"logprobs": 1}),
+        (3, {"logprobs": 3}),
+    ],
+)
+def test_logprobs_cost_time_and_are_asked_for_only_when_somebody_wants_them(
+    asked: bool | int, sent: dict[str, Any]
+) -> None:
+    body = json.loads(
+        completion_body(
+            chat("x", logprobs=asked),
+            prompt=[1],
+            max_tokens=5,
+            seed=4,
+            slot=0,
+            cache_prompt=True,
+            context_tokens=128,
+        )
+    )
+
+    ways = {"verbose", "response_fields", "logprobs"}
+    assert {name: body[name] for name in body.keys() & ways} == sent
+
+
 def test_tokens_that_stay_unknown_still_count() -> None:
     job = job_of()
 

@@ -13,6 +13,7 @@ import msgspec
 from plait.wire.messages import ChatParams
 
 RANDOM_SEED = 0xFFFFFFFF  # llama.cpp's own mark for "draw one"; never sent
+REPLACEMENT = "\ufffd"
 COLDEST = 1e-4  # below, dividing by the temperature overflows; the draw is the maximum anyway
 
 
@@ -43,8 +44,15 @@ class Logprobs(msgspec.Struct):
 
 
 class Choice(msgspec.Struct):
+    text: str = ""
     logprobs: Logprobs | None = None
     finish_reason: str | None = None
+
+
+class Verbose(msgspec.Struct):
+    """`tokens`: the id of the chunk's token; of a chunk without one, 0 or nothing."""
+
+    tokens: list[int] = []
 
 
 class Timings(msgspec.Struct):
@@ -58,11 +66,20 @@ class Chunk(msgspec.Struct):
     prompt_progress: Progress | None = None
     timings: Timings | None = None
     error: dict[str, Any] | None = None
+    verbose: Verbose | None = msgspec.field(name="__verbose", default=None)
 
     @property
     def token(self) -> TokenEntry | None:
-        logprobs = self.choices[0].logprobs if self.choices else None
-        return logprobs.content[0] if logprobs and logprobs.content else None
+        if self.prompt_progress is not None or not self.choices:
+            return None
+        choice = self.choices[0]
+        if choice.logprobs is not None and choice.logprobs.content:
+            return choice.logprobs.content[0]
+        if self.verbose is None or not self.verbose.tokens:
+            return None
+        # What is no UTF-8 cannot be told from its text.
+        shown = [] if REPLACEMENT in choice.text else list(choice.text.encode())
+        return TokenEntry(self.verbose.tokens[0], shown)
 
     @property
     def finish_reason(self) -> str | None:
@@ -91,9 +108,11 @@ def completion_body(
     """The request for `prompt` (token ids) in `slot`, at most `max_tokens` more.
 
     `grammar`: of llguidance, from the first token of this request on. It stands beside the list of
-    samplers: a token it refuses is drawn again among those it allows. Token ids come back only
-    inside logprobs, so at least one is always asked for; hidden parts of characters are found out
-    by `timings_per_token`.
+    samplers: a token it refuses is drawn again among those it allows. Token ids come back inside
+    logprobs, for which the library sorts the whole vocabulary at every token (a tenth of the time
+    of a small model), or as `verbose` details, of which the last chunk brings a prompt's worth
+    unless `response_fields` says otherwise; hidden parts of characters are found out by
+    `timings_per_token`.
     """
     body = {
         "prompt": prompt,
@@ -103,13 +122,19 @@ def completion_body(
         "cache_prompt": cache_prompt,
         "return_progress": True,
         "timings_per_token": True,
-        "logprobs": max(1, int(params.logprobs)),
+        **_token_ids(params),
         "seed": seed,
         **_sampling(params, context_tokens),
     }
     if grammar is not None:
         body["grammar"] = grammar
     return msgspec.json.encode(body).decode()
+
+
+def _token_ids(params: ChatParams) -> dict[str, Any]:
+    if params.logprobs is False:
+        return {"verbose": True, "response_fields": ["tokens"]}
+    return {"logprobs": max(1, int(params.logprobs))}
 
 
 def grammar_body() -> str:
