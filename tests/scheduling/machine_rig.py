@@ -9,8 +9,8 @@ import msgspec
 
 from plait.engines.base import (
     EngineInfo,
-    Event,
     Item,
+    JobEvent,
     KeepPrefixes,
     LoadSpec,
     Prepared,
@@ -88,7 +88,7 @@ class PlayedModel(PlayedEngine):
             self._load.cancel()
             self._load = None
 
-    def _emit(self, event: Event) -> None:
+    def _emit(self, event: JobEvent) -> None:
         self.resident.on_events([event])
 
 
