@@ -22,6 +22,7 @@ from dataclasses import dataclass
 from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
+from plait import logs
 from plait.bench.serving import BenchError
 from plait.descriptors import allow_connections
 
@@ -131,4 +132,5 @@ async def _serve() -> None:
 
 
 if __name__ == "__main__":
+    logs.configure("warning")  # to stderr: stdout is for the port
     asyncio.run(_serve())
