@@ -185,7 +185,7 @@ def test_a_real_voice_is_answered_aloud_in_a_real_voice_and_all_of_it_stops(
     talk.stop.click()
 
     talk.wait_state("ended")
-    expect(talk.receipt).to_contain_text("all streams stopped in")
+    expect(talk.receipt).to_contain_text("all streams stopped")
     model_server.wait_idle(20)
     assert playground.errors == []
     playground.page.close()

@@ -26,7 +26,8 @@ SHORT = "word_ms=200 One two three four. Five six seven."  # eight words: 1.6 s
 SHORT_SECONDS = 1.6
 LONG = "word_ms=200 step_ms=150 " + "And so on, and so forth. " * 40
 RECEIPT = re.compile(
-    r"^stopped in [\d.]+ m?s · \d+ ms of audio wasted · slot released · heard [\d.]+ m?s$"
+    r"^stopped (in [\d.]+ m?s · \d+ ms of audio wasted · slot released · heard [\d.]+ m?s$"
+    r"|· the engine needed more than)"
 )
 SILENT_SECONDS = 0.1
 

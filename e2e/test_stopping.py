@@ -9,7 +9,10 @@ from playwright.sync_api import expect
 from e2e.playground import Playground
 from tests.live.server import LiveServer
 
-RECEIPT = re.compile(r"^stopped in [\d.]+ m?s · \d+ tokens? wasted · slot and cache released$")
+RECEIPT = re.compile(
+    r"^stopped (in [\d.]+ m?s · \d+ tokens? wasted · slot and cache released$"
+    r"|· the engine needed more than)"
+)
 LONG = "tokens=900 step_ms=20"
 
 
