@@ -93,7 +93,8 @@ def test_ctrl_c_stops_the_command_lines_answer_and_prints_the_receipt(
         app_server.wait_idle()
 
     assert re.fullmatch(
-        r"stopped(?: in [\d.]+ ms, slot released|, not confirmed); \d+ tokens, \d+ of them wasted\n",
+        r"stopped(?: in [\d.]+ ms, slot released|, not confirmed)"
+        r"; \d+ tokens, \d+ of them wasted\n",
         err,
     )
     assert process.returncode == 130
