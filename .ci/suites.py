@@ -136,7 +136,7 @@ OTHERS = ("tests", *(f"--ignore={folder}" for folder in ENGINES + PROOFS))
 USUAL = ("-m", "not waits and not installs")
 # Half of the browser's tests wait for sound to be played or said: they run beside the others.
 SOUND = [f"e2e/test_{name}.py" for name in (
-    "autoplay", "conversation", "listening", "listening_page", "model", "speaking", "speaking_page",
+    "autoplay", "conversation", "listening", "listening_page", "model", "speaking",
 )]  # fmt: skip
 SILENT = ("e2e", *(f"--ignore={file}" for file in SOUND))
 SUITES: dict[str, Callable[[bool], Counts]] = {
