@@ -16,7 +16,7 @@ import urllib.error
 import urllib.request
 from asyncio.subprocess import PIPE, STDOUT, Process
 from collections import deque
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import dataclass
 
 import psutil
@@ -59,7 +59,7 @@ class Server:
         A process knows what its ended children took once it has waited for them (not on macOS:
         there theirs is missing). None when the processes are not ours.
         """
-        return None if self.pid is None else await asyncio.to_thread(_tree_cpu_seconds, self.pid)
+        return None if self.pid is None else await asyncio.to_thread(_workers_cpu_seconds, self.pid)
 
 
 @contextlib.asynccontextmanager
@@ -130,12 +130,17 @@ async def _stop(process: Process) -> None:
     if process.returncode is not None:
         return
     process.send_signal(signal.SIGTERM)
+    await wait_or_kill(process, STOP_SECONDS)
+
+
+async def wait_or_kill(process: Process, seconds: float) -> None:
+    """So long for it to end by itself, then SIGKILL; it has ended on return."""
     with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(STOP_SECONDS):
+        async with asyncio.timeout(seconds):
             await process.wait()
-            return
-    process.kill()
-    await process.wait()
+    if process.returncode is None:
+        process.kill()
+        await process.wait()
 
 
 def _scrape(url: str) -> Metrics:
@@ -154,9 +159,14 @@ def _cpu_seconds(pid: int) -> tuple[float, float]:
     return _cpu(gateway), sum(_cpu(worker) for worker in gateway.children())
 
 
-def _tree_cpu_seconds(pid: int) -> float:
+def _workers_cpu_seconds(pid: int) -> float:
+    return spent_cpu_seconds(psutil.Process(pid).children(recursive=True))
+
+
+def spent_cpu_seconds(processes: Iterable[psutil.Process]) -> float:
+    """So far, by them and by those of their children that have ended and were waited for."""
     seconds = 0.0
-    for process in psutil.Process(pid).children(recursive=True):
+    for process in processes:
         with contextlib.suppress(psutil.NoSuchProcess):
             times = process.cpu_times()
             seconds += times.user + times.system + times.children_user + times.children_system

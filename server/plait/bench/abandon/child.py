@@ -22,7 +22,7 @@ import msgspec
 import psutil
 from rich.console import Console
 
-from plait.bench.serving import BenchError
+from plait.bench.serving import BenchError, spent_cpu_seconds, wait_or_kill
 
 START_SECONDS = 300.0
 STOP_SECONDS = 10.0
@@ -71,15 +71,11 @@ class Child:
 
 
 def tree_cpu_seconds(pid: int) -> float:
-    """Of a process and all below it; what has ended there counts once it was waited for."""
-    seconds = 0.0
+    """Of a process and all below it; 0 when it is gone."""
     with contextlib.suppress(psutil.NoSuchProcess):
         root = psutil.Process(pid)
-        for process in (root, *root.children(recursive=True)):
-            with contextlib.suppress(psutil.NoSuchProcess):
-                times = process.cpu_times()
-                seconds += times.user + times.system + times.children_user + times.children_system
-    return seconds
+        return spent_cpu_seconds((root, *root.children(recursive=True)))
+    return 0.0
 
 
 @contextlib.asynccontextmanager
@@ -161,12 +157,7 @@ async def _read(
 async def _end(process: Process) -> None:
     assert process.stdin is not None
     process.stdin.close()
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(STOP_SECONDS):
-            await process.wait()
-    if process.returncode is None:
-        process.kill()
-        await process.wait()
+    await wait_or_kill(process, STOP_SECONDS)
 
 
 # --- in the child ----------------------------------------------------------------------------

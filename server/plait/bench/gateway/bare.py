@@ -23,7 +23,7 @@ from websockets.asyncio.server import ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
 from plait import logs
-from plait.bench.serving import BenchError
+from plait.bench.serving import BenchError, wait_or_kill
 from plait.descriptors import allow_connections
 
 MOST_CONNECTIONS = 4096
@@ -57,13 +57,9 @@ async def own_bare() -> AsyncIterator[BareServer]:
             raise BenchError("the bare server did not start; is `websockets` installed?")
         yield BareServer(int(line), process.pid)
     finally:
-        with contextlib.suppress(ProcessLookupError, TimeoutError):
+        with contextlib.suppress(ProcessLookupError):
             process.terminate()
-            async with asyncio.timeout(STOP_SECONDS):
-                await process.wait()
-        if process.returncode is None:
-            process.kill()
-            await process.wait()
+        await wait_or_kill(process, STOP_SECONDS)
 
 
 def item_text(id: int, seq: int, content: str) -> str:
