@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Awaitable, Callable
 
 from plait.conformance.cases import case, expect
 from plait.conformance.heard import Heard
@@ -11,6 +12,9 @@ from plait.conformance.peer import Peer
 
 ROUNDS = 20
 MODEL_ROUNDS = 8
+
+Race = Callable[[Peer, int], Awaitable[Heard]]
+"""Provokes the race on a new stream; its number alternates what may come in either order."""
 
 
 async def _moment(lab: Lab, longest: float = 0.05) -> None:
@@ -29,55 +33,61 @@ def _one_of(stream: Heard, *ends: str) -> None:
     expect(stream.ended in ends, " or ".join(f"`{end}`" for end in ends), f"{stream}")
 
 
-@case("R2", "cancel against done, at random moments: one terminal, either")
-async def cancel_and_done(lab: Lab) -> None:
+async def _each_ends(lab: Lab, rounds: int, race: Race, *ends: str) -> None:
+    """So many races one after the other on a connection; each stream ends in one of `ends`."""
     async with lab.connect() as peer:
-        method, streams = lab.any_method, []
-        for _ in range(ROUNDS if method != "chat" else MODEL_ROUNDS):
-            stream = peer.open(method, lab.short(method))
-            peer.end(stream)
-            await peer.items(stream, lab.random.randint(0, SHORT_TOKENS))
-            await _moment(lab, 0.01)
-            peer.cancel(stream)
+        streams = []
+        for number in range(rounds):
+            stream = await race(peer, number)
             await peer.ended(stream)
-            _one_of(stream, "done", "cancelled")
+            _one_of(stream, *ends)
             streams.append(stream)
         await peer.barrier()
         _counted(lab, streams)
+
+
+@case("R2", "cancel against done, at random moments: one terminal, either")
+async def cancel_and_done(lab: Lab) -> None:
+    method = lab.any_method
+
+    async def race(peer: Peer, _: int) -> Heard:
+        stream = peer.open(method, lab.short(method))
+        peer.end(stream)
+        await peer.items(stream, lab.random.randint(0, SHORT_TOKENS))
+        await _moment(lab, 0.01)
+        peer.cancel(stream)
+        return stream
+
+    rounds = ROUNDS if method != "chat" else MODEL_ROUNDS
+    await _each_ends(lab, rounds, race, "done", "cancelled")
 
 
 @case("R2", "cancel as the last item comes: one terminal", needs=["chat"])
 async def cancel_at_the_last_item(lab: Lab) -> None:
-    async with lab.connect() as peer:
-        streams = []
-        for _ in range(MODEL_ROUNDS):
-            stream = peer.open("chat", lab.chat(2), window=1, acks=False)
-            await peer.items(stream, 1)
-            peer.ack(stream)
-            peer.cancel(stream)
-            await peer.ended(stream)
-            _one_of(stream, "done", "cancelled")
-            streams.append(stream)
-        await peer.barrier()
-        _counted(lab, streams)
+    async def race(peer: Peer, _: int) -> Heard:
+        stream = peer.open("chat", lab.chat(2), window=1, acks=False)
+        await peer.items(stream, 1)
+        peer.ack(stream)
+        peer.cancel(stream)
+        return stream
+
+    await _each_ends(lab, MODEL_ROUNDS, race, "done", "cancelled")
 
 
 @case("R3", "cancel against error, in one segment and apart: one terminal, either")
 async def cancel_and_error(lab: Lab) -> None:
-    async with lab.connect() as peer:
-        method, streams = lab.itemised, []
-        for number in range(MODEL_ROUNDS):
-            stream = peer.open(method, lab.long(method), window=1, acks=False)
-            await peer.items(stream, 1)
-            lab.must_run(stream)
-            bad = {"type": "ack", "id": stream.id, "seq": 9999}
-            cancel = {"type": "cancel", "id": stream.id}
-            peer.say(*((bad, cancel) if number % 2 else (cancel, bad)))
-            await peer.ended(stream)
-            _one_of(stream, "error", "cancelled")
-            streams.append(stream)
-        await peer.barrier()
-        _counted(lab, streams)
+    method = lab.itemised
+
+    async def race(peer: Peer, number: int) -> Heard:
+        stream = peer.open(method, lab.long(method), window=1, acks=False)
+        await peer.items(stream, 1)
+        lab.must_run(stream)
+        bad = {"type": "ack", "id": stream.id, "seq": 9999}
+        cancel = {"type": "cancel", "id": stream.id}
+        peer.say(*((bad, cancel) if number % 2 else (cancel, bad)))
+        return stream
+
+    await _each_ends(lab, MODEL_ROUNDS, race, "error", "cancelled")
 
 
 @case("R4", "cancels at random moments of a stream's life: one terminal each")
