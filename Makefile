@@ -122,7 +122,7 @@ proof: setup-test ## the proofs in full size (long); writes docs/proofs/<date>.m
 	PLAIT_TEST_PROOF=full $(BIN)/python -m pytest tests/proofs tests/live tests/engines
 	PLAIT_TEST_PROOF=full $(BIN)/python -m pytest e2e/test_leaving.py e2e/test_lighthouse.py
 
-chaos: setup-dev ## servers killed, starved, flooded and lied to, in full size (an hour); ARGS go to pytest
+chaos: setup-dev ## servers killed, starved, flooded and lied to, in full size (long); ARGS go to pytest
 	PLAIT_TEST_PROOF=full $(BIN)/python -m pytest tests/chaos $(ARGS)
 
 soak: setup-dev model ## a server under everything clients do, for MINUTES; the report is in build/soak
