@@ -10,13 +10,14 @@ from __future__ import annotations
 import base64
 from array import array
 from dataclasses import dataclass
+from itertools import pairwise
 
 from playwright.sync_api import Page
 
 SCRIPT = """
 (() => {
   const rate = RATE;
-  const tape = { blocks: [], presses: [], context: null };
+  const tape = { blocks: [], presses: [], context: null, recorder: null };
   window.tape = tape;
   if (rate) {
     const Native = AudioContext;
@@ -26,7 +27,8 @@ SCRIPT = """
   }
   const module = `registerProcessor("e2e-tape", class extends AudioWorkletProcessor {
     process([input]) {
-      if (input[0]) this.port.postMessage({ frame: currentFrame, samples: input[0].slice() });
+      const samples = input[0]?.slice() ?? new Float32Array(BLOCK);
+      this.port.postMessage({ frame: currentFrame, samples });
       return true;
     }
   })`;
@@ -39,11 +41,13 @@ SCRIPT = """
   const connect = AudioNode.prototype.connect;
   AudioNode.prototype.connect = function (target, ...rest) {
     if (target instanceof AudioDestinationNode) {
-      tape.context = this.context;
-      const recorder = new AudioWorkletNode(this.context, "e2e-tape");
-      recorder.port.onmessage = ({ data }) => tape.blocks.push(data);
-      connect.call(this, recorder);
-      connect.call(recorder, target);
+      if (!tape.recorder) {
+        tape.context = this.context;
+        tape.recorder = new AudioWorkletNode(this.context, "e2e-tape");
+        tape.recorder.port.onmessage = ({ data }) => tape.blocks.push(data);
+        connect.call(tape.recorder, target);
+      }
+      connect.call(this, tape.recorder);
     }
     return connect.call(this, target, ...rest);
   };
@@ -64,9 +68,14 @@ READ = """
   for (let at = 0; at < bytes.length; at += 8192) {
     text += String.fromCharCode(...bytes.subarray(at, at + 8192));
   }
-  const whole = blocks.every(({ frame }, n) => frame === blocks[0].frame + n * BLOCK);
-  const rate = context.sampleRate;
-  return { rate, start: blocks[0].frame, whole, pcm: btoa(text), presses };
+  const frames = blocks.map(({ frame }) => frame);
+  return { rate: context.sampleRate, frames, pcm: btoa(text), presses };
+}
+"""
+REACHED = """
+([press, seconds]) => {
+  const { blocks, presses, context } = window.tape;
+  return blocks.at(-1).frame >= (presses[press] + seconds) * context.sampleRate;
 }
 """
 BLOCK = 128
@@ -74,13 +83,17 @@ BLOCK = 128
 
 @dataclass(frozen=True)
 class Recording:
-    """`start` is the first sample's frame on the context's clock; `presses` are times on it."""
+    """`frames` has each block's first frame on the context's clock; `presses` are times on it."""
 
     rate: float
-    start: int
-    samples: list[int]
-    whole: bool  # no block of the audio thread is missing
+    frames: list[int]
+    samples: list[int]  # BLOCK of them per block
     presses: list[float]
+
+    @property
+    def whole(self) -> bool:
+        """No block is missing: a busy machine's audio thread leaves some out."""
+        return all(b - a == BLOCK for a, b in pairwise(self.frames))
 
     @property
     def sounding(self) -> list[int]:
@@ -92,7 +105,7 @@ class Recording:
     def last_sound(self) -> float:
         """When the last sample that is not silence was played, in seconds on the clock."""
         last = max(i for i, sample in enumerate(self.samples) if abs(sample) > 3)
-        return (self.start + last) / self.rate
+        return (self.frames[last // BLOCK] + last % BLOCK) / self.rate
 
 
 class Tape:
@@ -100,13 +113,17 @@ class Tape:
 
     def __init__(self, page: Page, rate: int | None = None) -> None:
         self._page = page
-        page.add_init_script(SCRIPT.replace("RATE", str(rate or 0)))
+        page.add_init_script(SCRIPT.replace("RATE", str(rate or 0)).replace("BLOCK", str(BLOCK)))
 
     def presses(self) -> int:
         """How many clicks and keys there were since the first sound."""
         return int(self._page.evaluate("() => window.tape.presses.length"))
 
+    def wait_after(self, press: int, seconds: float) -> None:
+        """Until that much was recorded after a press, on the audio's clock."""
+        self._page.wait_for_function(REACHED, arg=[press, seconds])
+
     def read(self) -> Recording:
         taken = self._page.evaluate(READ.replace("BLOCK", str(BLOCK)))
         samples = list(array("h", base64.b64decode(taken["pcm"])))
-        return Recording(taken["rate"], taken["start"], samples, taken["whole"], taken["presses"])
+        return Recording(taken["rate"], taken["frames"], samples, taken["presses"])

@@ -18,7 +18,7 @@ from playwright.sync_api import expect
 from e2e.cable import Cable
 from e2e.conftest import OpenTaped
 from e2e.playground import Playground, Stage
-from e2e.tape import Recording
+from e2e.tape import Recording, Tape
 from plait.engines.scripted.speech import SAMPLE_RATE, tone
 from tests.live.server import LiveServer, live_server
 
@@ -57,10 +57,8 @@ def test_speech_sounds_without_a_seam_and_at_its_pitch_at_any_device_rate(
 ) -> None:
     playground, tape = taped(rate)
 
-    speak_without_gap(playground)
+    recording = record_without_gap(playground, tape)
 
-    recording = tape.read()
-    assert recording.whole
     assert recording.rate == rate
     sound = recording.sounding
     assert len(sound) / rate == pytest.approx(SHORT_SECONDS, abs=0.02)
@@ -68,12 +66,15 @@ def test_speech_sounds_without_a_seam_and_at_its_pitch_at_any_device_rate(
     assert_seamless(sound, rate)
 
 
-def speak_without_gap(playground: Playground) -> None:
-    """A gap that the page itself counts is a machine too busy to be judged: once more then."""
+def record_without_gap(playground: Playground, tape: Tape) -> Recording:
+    """A gap that the page itself counts, or a block that the audio thread left out, is a machine
+    too busy to be judged: once more then.
+    """
     for _ in range(5):
         stage = playground.speak(SHORT).wait_state("completed")
-        if stage.gaps.inner_text() == "":
-            return
+        recording = tape.read()
+        if stage.gaps.inner_text() == "" and recording.whole:
+            return recording
         playground.reload()
     pytest.fail("five times audio was not there in time")
 
@@ -101,13 +102,15 @@ def test_stop_in_mid_sentence_is_silence_and_no_later_chunk(
     stage.wait_state("cancelled")
     assert RECEIPT.match(stage.receipt.inner_text())
     speaking_server.wait_idle()
-    assert_silent_after_press(tape.read(), before)
+    assert_silent_after_press(tape, before)
     assert_nothing_after_the_terminal(playground, stage)
     expect(playground.test_id("status-active")).to_have_text("0")
 
 
-def assert_silent_after_press(recording: Recording, press: int) -> None:
-    assert recording.whole
+def assert_silent_after_press(tape: Tape, press: int) -> None:
+    """Blocks that a busy machine's audio thread left out are silence as well."""
+    tape.wait_after(press, 5 * SILENT_SECONDS)
+    recording = tape.read()
     assert recording.last_sound - recording.presses[press] < SILENT_SECONDS
 
 
@@ -129,7 +132,7 @@ def test_stop_after_the_server_is_done_is_silence_too(taped: OpenTaped) -> None:
 
     stage.wait_state("cancelled")
     expect(stage.receipt).to_contain_text("all of it had been computed")
-    assert_silent_after_press(tape.read(), before)
+    assert_silent_after_press(tape, before)
 
 
 def read_wav(path: Path) -> tuple[float, bytes]:
@@ -205,7 +208,7 @@ def test_an_answer_is_spoken_while_it_is_written_and_stopping_it_stops_both(
     card.wait_state("cancelled")
     expect(speaker).to_have_attribute("aria-pressed", "false")
     speaking_server.wait_idle()
-    assert_silent_after_press(tape.read(), before)
+    assert_silent_after_press(tape, before)
     playground.filter_wire(card.stream_id + 1)
     assert playground.wire_types()[-1] == "cancelled"
 
