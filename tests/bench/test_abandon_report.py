@@ -129,3 +129,13 @@ def test_beside_a_server_with_the_same_engine_5_percent_may_be_lost_and_no_more_
 
     assert good[5:] == [True] * 4
     assert slow[5:] == [False, True, True, False]
+
+
+def test_a_server_of_the_same_engine_is_compared_with_whatever_its_batches_are() -> None:
+    own, stock = outcome(target="plait, llama.cpp"), outcome(target="llama-server")
+    small = outcome(target="llama-server, batches of 4")
+
+    alone, beside = (len(verdicts(own, *peers)) for peers in ([], [stock]))
+
+    assert beside > alone
+    assert len(verdicts(own, small)) == beside

@@ -57,3 +57,24 @@ async def test_weights_that_cannot_be_loaded_are_said_to_be_the_reason() -> None
     with pytest.raises(BenchError, match=r"cannot load /nowhere.gguf: .*pull the model"):
         async with llama_server(spec):
             pass
+
+
+async def test_llama_server_reads_prompts_in_batches_as_small_as_asked_and_is_named_so() -> None:
+    signs = []
+    async with open_target("llama-server:3", slots=2, context_tokens=512) as target:
+        await target.begin()
+        async with target.open(Request(1, 0.0, prompts.story(1), 2)) as exchange:
+            while (tokens := await exchange.next_tokens()) is not None:
+                signs.append(tokens)
+
+    assert target.name == "llama-server, batches of 3"
+    prompt_tokens = target.sent[0].prompt_tokens
+    assert prompt_tokens is not None
+    assert signs.count(0) >= prompt_tokens // 3 > 3  # told of each batch of the prompt
+
+
+@pytest.mark.parametrize("name", ["llama-server:1", "llama-server:", "llama-server:many"])
+async def test_a_batch_without_a_place_for_each_slot_is_refused_with_its_numbers(name: str) -> None:
+    with pytest.raises(BenchError, match=r"at least one for each of its 2 slots"):
+        async with open_target(name, slots=2):
+            pass

@@ -16,7 +16,7 @@ from pathlib import Path
 from plait.bench import charts
 from plait.bench.abandon import report
 from plait.bench.abandon.comparing import Comparison, compare
-from plait.bench.abandon.peers import PEERS, open_target as open_peer
+from plait.bench.abandon.peers import PEERS, base_of, open_target as open_peer
 from plait.bench.abandon.plait_target import PlaitTarget, open_own
 from plait.bench.abandon.running import Terms
 from plait.bench.abandon.schedule import Plan
@@ -49,8 +49,9 @@ def add_arguments(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         action="append",
         dest="targets",
         metavar="TARGET",
-        help=f"repeatable: {own}, {peers}, or a URL (ws: a running Plait, http: any "
-        "OpenAI-compatible server) (default: Plait with this platform's engine)",
+        help=f"repeatable: {own}, {peers} (llama-server:N computes at most N tokens at once), or a "
+        "URL (ws: a running Plait, http: any OpenAI-compatible server) (default: Plait with this "
+        "platform's engine)",
     )
     command.add_argument(
         "--rates",
@@ -199,7 +200,7 @@ def _opening(
         return open_own(ENGINES[name], label, slots, context_tokens, max_tokens)
     if name.startswith("ws://"):
         return _somebodys_plait(name)
-    if name in PEERS or name.startswith("http"):
+    if base_of(name) in PEERS or name.startswith("http"):
         return open_peer(name, slots=slots, context_tokens=context_tokens, max_tokens=max_tokens)
     known = ", ".join((*OWN, *PEERS))
     raise BenchError(f"'{name}' is no target: use {known}, ws://host:port/v1/ws or http://…")
@@ -214,4 +215,4 @@ async def _somebodys_plait(url: str) -> AsyncIterator[PlaitTarget]:
 def _engines_of(targets: Sequence[str]) -> str:
     """Whose library versions the figures depend on."""
     known = ENGINES | PEER_ENGINES
-    return ", ".join(dict.fromkeys(known.get(name, "somebody's") for name in targets))
+    return ", ".join(dict.fromkeys(known.get(base_of(name), "somebody's") for name in targets))

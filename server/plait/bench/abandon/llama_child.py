@@ -1,8 +1,9 @@
 """llama.cpp's built-in server out of the package xllamacpp, in a process of its own.
 
 `python -m plait.bench.abandon.llama_child`, as `child` describes. Model, slots, context and threads
-are the ones Plait's worker would use; batch sizes and everything else are the server's defaults.
-Two things are off, here as in Plait: prompts kept outside the slots, and its web page.
+are the ones Plait's worker would use; everything else is the server's default, batch sizes too
+unless they are given. Two things are off, here as in Plait: prompts kept outside the slots, and its
+web page.
 """
 
 from __future__ import annotations
@@ -18,9 +19,17 @@ from plait.errors import PlaitError
 LOG_VERBOSITY = 4  # tells a prompt's tokens, and of them the cached ones
 
 
+class Settings(msgspec.Struct):
+    """`batch_tokens`: at most so many are computed at once; None: the server's default."""
+
+    spec: LoadSpec
+    batch_tokens: int | None = None
+
+
 def main() -> None:
     tell = take_stdout()
-    spec = msgspec.json.decode(sys.stdin.buffer.readline(), type=LoadSpec)
+    settings = msgspec.json.decode(sys.stdin.buffer.readline(), type=Settings)
+    spec = settings.spec
     try:
         import xllamacpp
 
@@ -32,6 +41,8 @@ def main() -> None:
         params.n_parallel = spec.slots
         params.n_ctx = spec.slots * allocated_tokens(context_tokens)
         params.cpuparams.n_threads = params.cpuparams_batch.n_threads = spec.threads
+        if settings.batch_tokens is not None:
+            params.n_batch = params.n_ubatch = settings.batch_tokens
         params.fit_params = False
         params.cache_ram_mib = 0
         params.cache_idle_slots = False

@@ -13,6 +13,7 @@ from collections.abc import AsyncIterator, Sequence
 from plait.bench.abandon.child import Child, serving_child
 from plait.bench.abandon.gauges import Gauges
 from plait.bench.abandon.http_exchange import Address
+from plait.bench.abandon.llama_child import Settings
 from plait.bench.abandon.llama_log import LlamaLog
 from plait.bench.abandon.openai_target import OpenAITarget, StreamedAnswer, model_of
 from plait.bench.abandon.served import Sent, account, matched
@@ -31,15 +32,21 @@ WARM_UP_TOKENS = 24
 
 
 @contextlib.asynccontextmanager
-async def llama_server(spec: LoadSpec) -> AsyncIterator[OpenAITarget]:
-    """Started and warmed up. `spec`: as for Plait's llama.cpp worker. Raises BenchError."""
+async def llama_server(
+    spec: LoadSpec, batch_tokens: int | None = None
+) -> AsyncIterator[OpenAITarget]:
+    """Started and warmed up. `spec`: as for Plait's llama.cpp worker; `batch_tokens`: computed at
+    once, None for its own default. Raises BenchError.
+    """
     log = LlamaLog()
     module = "plait.bench.abandon.llama_child"
-    async with serving_child(NAME, module, spec, lambda line, moment: None, log.take) as child:
+    name = NAME if batch_tokens is None else f"{NAME}, batches of {batch_tokens}"
+    settings = Settings(spec, batch_tokens)
+    async with serving_child(name, module, settings, lambda line, moment: None, log.take) as child:
         address = Address.of(child.url)
         accountant = LogAccountant(child, Gauges(address), log)
         model = await model_of(address)
-        target = OpenAITarget(NAME, address, model, accountant, EXTRA, signs=True)
+        target = OpenAITarget(name, address, model, accountant, EXTRA, signs=True)
         await warm_up(target)
         yield target
 

@@ -1,7 +1,9 @@
 """Foreign targets by name: `llama-server`, `mlx_lm.server`, or the URL of somebody's server.
 
 The two named ones run in a child of ours, with the model, slots, context and threads Plait's own
-worker would load. A URL's server is measured as it is. All do the same work: see `openai_target`.
+worker would load. `llama-server:8` computes at most 8 tokens at once, as does a server that wants
+to hear of hang-ups soon; without a number its own default counts. A URL's server is measured as it
+is. All do the same work: see `openai_target`.
 """
 
 from __future__ import annotations
@@ -31,13 +33,14 @@ async def open_target(
     max_tokens: int = 1024,
     api_key: str | None = None,
 ) -> AsyncIterator[OpenAITarget]:
-    """Ready until the block ends. `name`: one of `PEERS` or http://host:port.
+    """Ready until the block ends. `name`: one of `PEERS`, llama-server:N or http://host:port.
 
     The other settings are for the named ones; `api_key` is for a URL. Raises BenchError.
     """
-    if name == LLAMA_SERVER:
+    if base_of(name) == LLAMA_SERVER:
+        batch_tokens = _batch_tokens(name, slots)
         spec = await asyncio.to_thread(peer_spec, "llamacpp", slots, context_tokens, max_tokens)
-        async with llama_server(spec) as target:
+        async with llama_server(spec, batch_tokens) as target:
             yield target
     elif name == MLX_SERVER:
         spec = await asyncio.to_thread(peer_spec, "mlx", slots, context_tokens, max_tokens)
@@ -49,6 +52,24 @@ async def open_target(
     else:
         known = ", ".join(PEERS)
         raise BenchError(f"'{name}' is no server to measure: use {known} or http://host:port")
+
+
+def base_of(name: str) -> str:
+    """The server without the tokens of its batches."""
+    return LLAMA_SERVER if name.startswith(f"{LLAMA_SERVER}:") else name
+
+
+def _batch_tokens(name: str, slots: int) -> int | None:
+    """None: its own default. Raises BenchError; each slot needs a place in a batch."""
+    _, colon, tokens = name.partition(":")
+    if not colon:
+        return None
+    if not tokens.isdecimal() or int(tokens) < slots:
+        raise BenchError(
+            f"'{name}': after the colon comes how many tokens it computes at once, at least one "
+            f"for each of its {slots} slots"
+        )
+    return int(tokens)
 
 
 def peer_spec(

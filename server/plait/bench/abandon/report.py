@@ -108,7 +108,8 @@ def targets(
             if saturated:
                 found.append(_throughput_target(outcome, own))
             for peer in outcomes:
-                if PEERS.get(outcome.target) == peer.target and peer.name == outcome.name:
+                same_engine = PEERS.get(outcome.target) == peer.target.partition(",")[0]
+                if same_engine and peer.name == outcome.name:
                     found += _beside(outcome, peer)
     return found
 
