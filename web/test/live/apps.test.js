@@ -80,7 +80,7 @@ test("one stream too many is refused, and the one that runs goes on", async () =
     return PlaitError.isInstance(error) && error.code === "too_many_streams" && error.retryable;
   });
   assert.equal((await iterator.next()).done, false);
-  assert.equal((await stream.cancel()).released, true);
+  assert.equal((await stream.cancel()).by, "client");
 });
 
 test("too many requests are told when to come again", async () => {

@@ -3,6 +3,7 @@
  * server/plait/engines/scripted/script.py). What it prints is kept and shown when it does not start.
  */
 
+import assert from "node:assert/strict";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm, writeFile } from "node:fs/promises";
@@ -189,6 +190,26 @@ class LiveServer {
     await Promise.all(this.#clients.map((client) => client.close()));
     if (!this.#ended) await this.kill();
     await rm(this.#home, { recursive: true, force: true });
+  }
+}
+
+/**
+ * What the server said of the stops of this file. A machine that stalls confirms one or another after more than the
+ * 100 ms it is waited for; the terminal says so then, and most of them are in time all the same.
+ */
+export class Proofs {
+  #released = [];
+
+  /** @param {{ by: string | null, released: boolean, stopMs: number | null }} end */
+  add({ by, released, stopMs }) {
+    assert.deepEqual([by, typeof released], ["client", "boolean"]);
+    assert.equal(stopMs === null, !released);
+    this.#released.push(released);
+  }
+
+  assertMostReleased() {
+    const released = this.#released.filter(Boolean).length;
+    assert.ok(released > this.#released.length / 2, `${released} of ${this.#released.length}`);
   }
 }
 
