@@ -110,4 +110,4 @@ async def test_a_silent_engine_is_bridged_by_pings_within_a_proxys_patience(
         await client.hear_until("started")
         await asyncio.wait_for(Watching.pinged.wait(), 15)
         await client.say({"type": "cancel", "id": 1})
-        assert (await client.hear_until("cancelled", 1))["released"] is True
+        assert (await client.hear_until("cancelled", 1))["by"] == "client"

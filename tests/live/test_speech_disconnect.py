@@ -67,7 +67,7 @@ async def test_a_queued_speech_whose_listener_leaves_frees_its_place(
         await asyncio.to_thread(
             speech_server.wait_until,
             lambda: speech_server.metric("plait_streams_queued", method="synthesize") == 0,
-            2.0,
+            10.0,
             "the queue place given back",
         )
     await asyncio.to_thread(speech_server.wait_idle)

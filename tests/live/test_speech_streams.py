@@ -60,7 +60,7 @@ async def test_four_that_wait_for_text_keep_nobody_waiting_and_are_spoken_when_i
             await client.hear_until("started", id)
         await client.speak(5, "Me too.")
         assert await client.hear_audio(5, 2) == audio_of("Me too.")
-        await asyncio.to_thread(speech_server.wait_until, no_slot_used, 5, "no slot used")
+        await asyncio.to_thread(speech_server.wait_until, no_slot_used, 20, "no slot used")
         for id in beginnings:
             more = {"type": "input", "id": id, "text": " more."}
             await client.say(more, {"type": "end", "id": id})
@@ -185,13 +185,13 @@ async def test_a_listener_who_takes_nothing_costs_no_more_than_his_window(
     async with peer(speech_server.ws_url) as client:
         await client.speak(1, "step_ms=20 " + "word " * 5000, window=8)
         await client.hear_audio(1, 8)
-        await client.speak(2, "step_ms=20 " + "more " * 19)
+        await client.speak(2, "step_ms=20 " + "more " * 199, window=0)
         await client.hear_until("done", 2)
-        # 8 words of the one, 20 of the other, and what was under way when the window was full.
-        assert spoken() - before == pytest.approx(2.8, abs=0.21)
+        # 8 words of the one and 200 of the other, and what was under way when the window was full:
+        # as many again as the other had, if nothing held it back.
+        assert 20.8 <= spoken() - before < 24
         await client.say({"type": "cancel", "id": 1})
-        ended = await client.hear_until("cancelled", 1)
-    assert ended["released"] is True
+        assert (await client.hear_until("cancelled", 1))["by"] == "client"
 
 
 @pytest.mark.parametrize("how", ["fail_at", "raise_at", "crash_at"])
