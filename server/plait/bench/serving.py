@@ -77,10 +77,10 @@ async def own_server(
     kept = {name: value for name, value in os.environ.items() if not _is_setting(name)}
     environment = kept | {f"PLAIT_{name.upper()}": str(value) for name, value in settings.items()}
     process = await asyncio.create_subprocess_exec(
-        *(sys.executable, "-m", "plait", "serve", "--no-open", "--port", "0"),
+        *(sys.executable, "-m", "plait.bench.tethered", "serve", "--no-open", "--port", "0"),
         *("--chat-engine", engine),
         env=environment,
-        stdin=asyncio.subprocess.DEVNULL,
+        stdin=PIPE,  # held open: its end tells the server that we are gone
         stdout=PIPE,
         stderr=STDOUT,
         start_new_session=True,  # a Ctrl-C is ours to pass on

@@ -15,7 +15,7 @@ import os
 import signal
 import sys
 import time
-from asyncio.subprocess import DEVNULL, PIPE
+from asyncio.subprocess import PIPE
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
 
@@ -24,6 +24,7 @@ from websockets.exceptions import ConnectionClosed
 
 from plait import logs
 from plait.bench.serving import BenchError, wait_or_kill
+from plait.bench.tethered import end_with_stdin
 from plait.descriptors import allow_connections
 
 MOST_CONNECTIONS = 4096
@@ -43,7 +44,7 @@ async def own_bare() -> AsyncIterator[BareServer]:
     """Serve on a free port until the block ends. Raises BenchError when it does not come up."""
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "plait.bench.gateway.bare"),
-        stdin=DEVNULL,
+        stdin=PIPE,  # held open: its end tells the server that we are gone
         stdout=PIPE,
         start_new_session=True,  # a Ctrl-C is ours to pass on
     )
@@ -117,6 +118,7 @@ async def _serve() -> None:
     allow_connections(MOST_CONNECTIONS)
     stopped = asyncio.Event()
     asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, stopped.set)
+    end_with_stdin()
     async with serve(
         _answer, "127.0.0.1", 0, compression=None, ping_interval=None, backlog=1024
     ) as server:

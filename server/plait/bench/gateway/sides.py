@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import os
-import signal
 import sys
 import time
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -20,6 +18,7 @@ from urllib.parse import urlsplit
 import psutil
 
 from plait.bench.gateway.bare import own_bare
+from plait.bench.gateway.freezing import frozen
 from plait.bench.gateway.reading import Flow, Socket, Tally, connect, elapse
 from plait.bench.serving import BenchError, own_server
 from plait.descriptors import allow_connections
@@ -69,15 +68,8 @@ class Side:
     @contextlib.asynccontextmanager
     async def frozen(self) -> AsyncIterator[None]:
         """Stopped as it is, workers too, so that others can be measured meanwhile."""
-        pids = [self.pid, *await self.workers()]
-        try:
-            for pid in reversed(pids):
-                os.kill(pid, signal.SIGSTOP)
+        async with frozen([self.pid, *await self.workers()]):
             yield
-        finally:
-            for pid in pids:
-                with contextlib.suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGCONT)
 
     async def memory_bytes(self) -> tuple[int, int]:
         """(resident, unique) of the server."""
