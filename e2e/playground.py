@@ -10,9 +10,16 @@ import re
 
 from playwright.sync_api import ConsoleMessage, Error, Locator, Page, expect
 
-GENEROUS_MS = 20_000
+GENEROUS_MS = 60_000  # for what takes a moment, on a machine that does much else
+# The rows as drawn: what was asked of the list before is drawn with the next frame at the latest.
+WIRE_TYPES = """
+() => new Promise((tell) => requestAnimationFrame(() => {
+  const rows = [...document.querySelectorAll("[data-testid=wire-row]")];
+  tell(rows.map((row) => [Number(row.ariaPosInSet), row.dataset.type]));
+}))
+"""
 SET_VALUE = "(field, text) => { field.value = text; field.dispatchEvent(new Event('input')); }"
-LOADING_MS = 45_000  # some fifty modules, on a machine that does much else
+LOADING_MS = 90_000  # some fifty modules
 
 
 class Playground:
@@ -126,10 +133,7 @@ class Playground:
 
     def wire_types(self) -> list[str]:
         """Types of the frames in view, oldest first."""
-        rows = self.test_id("wire-row").evaluate_all(
-            "rows => rows.map((row) => [Number(row.ariaPosInSet), row.dataset.type])"
-        )
-        return [kind for _, kind in sorted(rows)]
+        return [kind for _, kind in sorted(self.page.evaluate(WIRE_TYPES))]
 
     def wait_wire(self, kind: str) -> None:
         """Until a frame of this type is in view."""
@@ -188,11 +192,11 @@ class Stage:
     def stream_id(self) -> int:
         return int(self.root.get_attribute("data-stream-id") or 0)
 
-    def wait_state(self, state: str) -> Stage:
+    def wait_state(self, state: str | re.Pattern[str]) -> Stage:
         expect(self.root).to_have_attribute("data-state", state, timeout=GENEROUS_MS)
         return self
 
-    def wait_playback(self, state: str) -> Stage:
+    def wait_playback(self, state: str | re.Pattern[str]) -> Stage:
         expect(self.root).to_have_attribute("data-playback", state, timeout=GENEROUS_MS)
         return self
 

@@ -103,6 +103,10 @@ SCRIPT = """
 """
 
 
+SOUNDED = "(blocks) => room.sounding.length >= blocks"
+HEARD_BLOCKS = 100  # of 128 samples: more than a quarter of a second
+
+
 class Room:
     """Furnished before the page opens. Without an echo its loudspeaker is a pair of headphones."""
 
@@ -118,6 +122,14 @@ class Room:
         self._page.evaluate(
             "([pitches, ...timing]) => room.say(pitches, ...timing)", [pitches, *timing]
         )
+
+    def sounded(self) -> int:
+        """How many blocks of sound the loudspeaker has had."""
+        return int(self._page.evaluate("() => room.sounding.length"))
+
+    def wait_sounded(self, since: int) -> None:
+        """Until somebody must have heard something since there were so many."""
+        self._page.wait_for_function(SOUNDED, arg=since + HEARD_BLOCKS)
 
     def interruptions(self) -> list[float]:
         """When turns were shown to be so: a moment after they were."""

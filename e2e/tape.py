@@ -78,6 +78,7 @@ REACHED = """
   return blocks.at(-1).frame >= (presses[press] + seconds) * context.sampleRate;
 }
 """
+SOUNDS = "() => window.tape.blocks.at(-1)?.samples.some((sample) => Math.abs(sample) > 1e-4)"
 BLOCK = 128
 
 
@@ -118,6 +119,10 @@ class Tape:
     def presses(self) -> int:
         """How many clicks and keys there were since the first sound."""
         return int(self._page.evaluate("() => window.tape.presses.length"))
+
+    def wait_sound(self) -> None:
+        """Until something sounds."""
+        self._page.wait_for_function(SOUNDS)
 
     def wait_after(self, press: int, seconds: float) -> None:
         """Until that much was recorded after a press, on the audio's clock."""

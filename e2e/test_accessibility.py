@@ -15,6 +15,7 @@ from e2e.playground import Playground
 from plait.engines.scripted.hearing import recite
 from tests.live.server import LiveServer
 
+pytestmark = pytest.mark.timeout(400)  # axe computes for long, on a machine that does much else
 LONG = "tokens=900 step_ms=20"
 SPEECH = "word_ms=200 step_ms=150 " + "And so on, and so forth. " * 20
 

@@ -6,15 +6,17 @@ buttons, and the test looks only after it said so on the console.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
 from playwright.sync_api import Browser, Playwright, expect
 
 from e2e.browser import launch
-from e2e.playground import Playground
+from e2e.playground import LOADING_MS, Playground
 from tests.live.server import LiveServer
 
+SOUNDED = re.compile("playing|finished")  # a short sound may be over when it is looked for
 PRESS = """
 const press = setInterval(() => {
   const connected = document.querySelector("[data-testid=connection-state][data-state=open]");
@@ -47,7 +49,10 @@ def browser_with(playwright: Playwright) -> Iterator[Callable[[str], Browser]]:
 def press_without_a_gesture(browser: Browser, url: str) -> Playground:
     playground = Playground(browser.new_page(), url)
     playground.page.add_init_script(PRESS)
-    with playground.page.expect_console_message(lambda message: message.text == "pressed"):
+    pressed = playground.page.expect_console_message(
+        lambda message: message.text == "pressed", timeout=LOADING_MS
+    )
+    with pressed:
         playground.page.goto(url)
     return playground
 
@@ -63,7 +68,7 @@ def test_blocked_sound_is_said_waits_for_a_gesture_and_then_plays_whole(
 
     playground.test_id("enable-sound").click()
 
-    stage.wait_playback("playing")
+    stage.wait_playback(SOUNDED)
     expect(playground.test_id("enable-sound")).to_be_hidden()
     stage.wait_state("completed")
     expect(stage.text.locator(".word:not(.said)")).to_have_count(0)
@@ -77,7 +82,7 @@ def test_allowed_sound_needs_no_prompt(
     browser = browser_with("no-user-gesture-required")
     playground = press_without_a_gesture(browser, speaking_server.url)
 
-    playground.stage.wait_playback("playing").wait_state("completed")
+    playground.stage.wait_playback(SOUNDED).wait_state("completed")
 
     assert playground.errors == []
 
@@ -90,5 +95,5 @@ def test_a_click_on_speak_is_the_gesture(
 
     stage = playground.speak("One two three four five six.")
 
-    stage.wait_playback("playing").wait_state("completed")
+    stage.wait_playback(SOUNDED).wait_state("completed")
     assert playground.errors == []

@@ -74,10 +74,12 @@ def overheard(
 
 
 def say_until_answered(talk: Talk, room: Room, index: int, words: str = "three four") -> None:
-    """Until the answer to turn `index` sounds."""
+    """Until some of the answer to turn `index` was heard."""
+    before = room.sounded()
     room.say(words)
     talk.turn(index).wait_said(words)
     talk.turn(index).wait_state(SOUNDING)
+    room.wait_sounded(before)
 
 
 def test_what_the_microphone_says_is_answered_aloud_and_every_stage_is_timed(

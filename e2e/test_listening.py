@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from playwright.sync_api import expect
+from playwright.sync_api import Locator, expect
 
 from e2e.cable import Cable
 from e2e.conftest import OpenHearing
@@ -21,6 +21,7 @@ RECEIPT = re.compile(
     r"^stopped (in [\d.]+ m?s · [\d.]+ m?s of audio wasted · slot released$"
     r"|· the engine needed more than)"
 )
+STOPS = re.compile("median stop|1 late")
 # A microphone's device, as the page sees it, gone: stop() by the page itself tells nobody.
 UNPLUG = """
 const open = navigator.mediaDevices.getUserMedia.bind(navigator.mediaDevices);
@@ -40,7 +41,7 @@ def test_speech_appears_while_it_is_spoken_and_done_makes_all_of_it_final(
 
     listening = playground.record()
     expect(listening.interims.first).to_be_attached(timeout=GENEROUS_MS)
-    listening.wait_final(PHRASE)
+    expect(revised(listening)).to_be_attached()
     playground.test_id("record").click()
 
     listening.wait_state("completed")
@@ -66,10 +67,15 @@ def assert_opened_at(playground: Playground, listening: Listening, rate: int) ->
     expect(detail).to_contain_text(f'"sample_rate": {rate}')
 
 
+def revised(listening: Listening) -> Locator:
+    """The phrase, final, with texts before it. On a machine that stalls audio comes in a gush, and
+    what it says may be final at once: a later round has them."""
+    final = "[data-testid=segment][data-final=true]:not([data-revision='1'])"
+    return listening.root.locator(final).filter(has_text=PHRASE).first
+
+
 def assert_interim_came_before_final(listening: Listening) -> None:
-    segment = listening.finals.filter(has_text=PHRASE).first
-    assert int(segment.get_attribute("data-revision") or 0) > 1
-    segment.hover()
+    revised(listening).hover()
     revisions = listening.root.get_by_test_id("revisions")
     expect(revisions).to_contain_text("final")
     expect(revisions.locator("li")).not_to_have_count(0)  # the texts it had before
@@ -96,7 +102,7 @@ def test_stop_freezes_the_text_and_the_receipt_is_the_servers(
     assert {"cancel", "audio_in", "input_ack"} <= set(types)
     audio = playground.test_id("wire-row").filter(has_text=re.compile(r"audio_in .\d+"))
     expect(audio.first).to_be_visible()  # several frames in one row
-    expect(playground.page.get_by_text("median stop")).to_be_visible()
+    expect(playground.page.get_by_text(STOPS)).to_be_visible()
 
 
 def test_escape_stops_and_recording_on_keeps_what_was_heard(hearing: OpenHearing) -> None:

@@ -21,7 +21,7 @@ from e2e.talk import Talk
 from tests.live.server import LiveServer, live_server
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(400)]
-SECONDS = 90
+SECONDS = 150
 STORY = "Tell me a long story about a river that wanted to see the sea."
 
 
@@ -39,8 +39,7 @@ def test_three_real_answers_one_stopped_two_finish(
 ) -> None:
     playground = new_tab(model_server.url).open()
     first, second, third = playground.ask(STORY, copies=3)
-    for card in (first, second, third):
-        expect(card.text).not_to_be_empty(timeout=SECONDS * 1000)
+    expect(second.text).not_to_be_empty(timeout=SECONDS * 1000)
 
     second.stop.click()
     frozen = second.read()
@@ -138,7 +137,8 @@ def test_a_president_is_written_down_while_he_speaks_and_stopped(
     # He says it twice. Where a small model's windows are cut, and so a word here or there, varies
     # with the moment; how well it hears is measured elsewhere.
     heard = re.compile("country", re.IGNORECASE)
-    expect(listening.text).to_contain_text(heard, timeout=SECONDS * 1000)
+    settled = listening.finals.filter(has_text=heard).first
+    expect(settled).to_be_attached(timeout=SECONDS * 1000)
 
     playground.test_id("record").click()
 

@@ -12,7 +12,7 @@ from e2e.playground import Playground
 from plait.access.tokens import written_hash
 from tests.live.server import LiveServer, live_server
 
-MANY = ["step_ms=40", *(f"line {index}" for index in range(2, 301))]
+MANY = ["step_ms=200", *(f"line {index}" for index in range(2, 301))]
 BYTES = re.compile(r"^[\d.]+ [KMG]?B of [\d.]+ [KMG]B$")
 
 

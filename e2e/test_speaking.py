@@ -24,12 +24,16 @@ from tests.live.server import LiveServer, live_server
 
 SHORT = "word_ms=200 One two three four. Five six seven."  # eight words: 1.6 s
 SHORT_SECONDS = 1.6
+NINE = "word_ms=400 One two three four. Five six seven. More."  # 3.6 s, most of it ahead
 LONG = "word_ms=200 step_ms=150 " + "And so on, and so forth. " * 40
 RECEIPT = re.compile(
     r"^stopped (in [\d.]+ m?s · \d+ ms of audio wasted · slot released · heard [\d.]+ m?s$"
     r"|· the engine needed more than)"
 )
 SILENT_SECONDS = 0.1
+FRAME_SECONDS = 0.2  # of LONG: a word
+WINDOW = 16  # frames, the SDK's for speech
+TRIES = 12
 
 
 def pitch(samples: list[int], rate: float) -> float:
@@ -70,13 +74,13 @@ def record_without_gap(playground: Playground, tape: Tape) -> Recording:
     """A gap that the page itself counts, or a block that the audio thread left out, is a machine
     too busy to be judged: once more then.
     """
-    for _ in range(5):
+    for _ in range(TRIES):
         stage = playground.speak(SHORT).wait_state("completed")
         recording = tape.read()
         if stage.gaps.inner_text() == "" and recording.whole:
             return recording
         playground.reload()
-    pytest.fail("five times audio was not there in time")
+    pytest.fail(f"{TRIES} times audio was not there in time")
 
 
 def assert_seamless(sound: list[int], rate: float) -> None:
@@ -124,15 +128,24 @@ def assert_nothing_after_the_terminal(playground: Playground, stage: Stage) -> N
 
 def test_stop_after_the_server_is_done_is_silence_too(taped: OpenTaped) -> None:
     playground, tape = taped()
-    stage = playground.speak("word_ms=400 " + SHORT.removeprefix("word_ms=200 ") + " More.")
-    stage.wait_state("sounding").wait_heard()
-    before = tape.presses()
 
-    stage.stop.click()
+    stage, press = stop_what_only_sounds(playground, tape)
 
-    stage.wait_state("cancelled")
     expect(stage.receipt).to_contain_text("all of it had been computed")
-    assert_silent_after_press(tape, before)
+    assert_silent_after_press(tape, press)
+
+
+def stop_what_only_sounds(playground: Playground, tape: Tape) -> tuple[Stage, int]:
+    """And which press it was. On a busy machine all may have been heard by then: once more then."""
+    for _ in range(TRIES):
+        stage = playground.speak(NINE).wait_state(re.compile("sounding|completed")).wait_heard()
+        before = tape.presses()
+        playground.page.keyboard.press("Escape")
+        stage.wait_state(re.compile("cancelled|completed"))
+        if stage.root.get_attribute("data-state") == "cancelled":
+            return stage, before
+        playground.reload()
+    pytest.fail(f"{TRIES} times all was heard before it could be stopped")
 
 
 def read_wav(path: Path) -> tuple[float, bytes]:
@@ -182,10 +195,11 @@ def test_a_paused_listener_is_at_most_a_window_behind(
     text = LONG.replace("step_ms=150", "step_ms=0")
     stage = speaking.speak(text).wait_heard(1)
 
-    received = re.search(r"/ 0:(\d\d\.\d)", stage.root.inner_text())
+    figures = re.search(r"0:(\d\d\.\d) / 0:(\d\d\.\d)", stage.root.inner_text())
 
-    assert received is not None
-    assert float(received[1]) < 1.3 + 16 * 0.2 + 1
+    assert figures is not None
+    heard, received = map(float, figures.groups())
+    assert received - heard < WINDOW * FRAME_SECONDS + 1
     stage.stop.click()
     stage.wait_state("cancelled")
     speaking_server.wait_idle()
@@ -201,6 +215,7 @@ def test_an_answer_is_spoken_while_it_is_written_and_stopping_it_stops_both(
     speaker.click()
     expect(speaker).to_have_attribute("aria-pressed", "true")
     card.wait_words("well.25")
+    tape.wait_sound()
     before = tape.presses()
 
     card.stop.click()
@@ -210,6 +225,7 @@ def test_an_answer_is_spoken_while_it_is_written_and_stopping_it_stops_both(
     speaking_server.wait_idle()
     assert_silent_after_press(tape, before)
     playground.filter_wire(card.stream_id + 1)
+    playground.wait_wire("cancelled")
     assert playground.wire_types()[-1] == "cancelled"
 
 

@@ -13,6 +13,8 @@ RECEIPT = re.compile(
     r"^stopped (in [\d.]+ m?s · \d+ tokens? wasted · slot and cache released$"
     r"|· the engine needed more than)"
 )
+# On a machine that does much else all of them may be confirmed late, and then say so.
+STOPS = re.compile(r"median stop|\d late")
 LONG = "tokens=900 step_ms=20"
 
 
@@ -23,7 +25,7 @@ def used_slots(server: LiveServer) -> float:
 def test_one_of_three_stops_at_once_and_the_others_finish(
     playground: Playground, server: LiveServer
 ) -> None:
-    first, second, third = playground.ask("tokens=150 step_ms=20", copies=3)
+    first, second, third = playground.ask("tokens=150 step_ms=60", copies=3)
     for card in (first, second, third):
         card.wait_words("w5")
     reserved = server.metric("plait_kv_reserved_bytes", model="scripted")
@@ -33,7 +35,7 @@ def test_one_of_three_stops_at_once_and_the_others_finish(
 
     second.wait_state("cancelled")
     assert RECEIPT.match(second.receipt.inner_text())
-    server.wait_until(lambda: used_slots(server) == 2, 5, "the stopped stream's slot is back")
+    server.wait_until(lambda: used_slots(server) == 2, 8, "the stopped stream's slot is back")
     assert server.metric("plait_kv_reserved_bytes", model="scripted") == reserved * 2 / 3
     for card in (first, third):
         card.wait_state("completed").wait_words("w0 w1 ", "w149")
@@ -114,4 +116,4 @@ def test_stop_times_are_kept_as_a_sparkline(playground: Playground) -> None:
 
     playground.test_id("stop-all").click()
 
-    expect(playground.page.get_by_text("median stop")).to_be_visible()
+    expect(playground.page.get_by_text(STOPS)).to_be_visible()
