@@ -13,15 +13,16 @@ from plait.bench.serving import BenchError
 from plait.engines.base import LoadSpec
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(240)]
+LONG_TOKENS = 200  # more than a machine that stalls has written before it sees that nobody reads
 
 
-async def ask(target: OpenAITarget, number: int, leave_after: int | None) -> int:
+async def ask(target: OpenAITarget, number: int, tokens: int, leave_after: int | None) -> int:
     """-> tokens read."""
     read = 0
-    request = Request(number, 0.0, prompts.story(number), 8)
+    request = Request(number, 0.0, prompts.story(number), tokens)
     async with target.open(request) as exchange:
-        while (tokens := await exchange.next_tokens()) is not None:
-            read += tokens
+        while (more := await exchange.next_tokens()) is not None:
+            read += more
             if leave_after is not None and read >= leave_after:
                 await exchange.hang_up("reset")
                 break
@@ -31,7 +32,7 @@ async def ask(target: OpenAITarget, number: int, leave_after: int | None) -> int
 async def test_llama_server_tells_what_it_did_for_a_reader_who_left() -> None:
     async with open_target("llama-server", slots=2, context_tokens=512) as target:
         await target.begin()
-        read = [await ask(target, 1, None), await ask(target, 2, 3)]
+        read = [await ask(target, 1, 8, None), await ask(target, 2, LONG_TOKENS, 3)]
         told = await target.account()
 
     assert read == [8, 3]
@@ -39,7 +40,7 @@ async def test_llama_server_tells_what_it_did_for_a_reader_who_left() -> None:
     assert told.spans[1].prompt_tokens == target.sent[0].prompt_tokens
     assert told.decoded_after is not None
     assert told.decoded_after.keys() == {2}
-    assert 0 <= told.decoded_after[2] <= 5
+    assert 0 <= told.decoded_after[2] < LONG_TOKENS - 3
     assert told.busy_seconds
     assert told.cpu_seconds
 

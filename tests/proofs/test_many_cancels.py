@@ -14,7 +14,7 @@ from plait.client import Client, connect
 from plait.wire.messages import Cancelled, Done
 from tests.live.server import LiveServer
 from tests.proofs.rig import ENDLESS, engine_gauges, long_text, params, talk
-from tests.proofs.sizes import CANCELS, SLOTS, TEST_SECONDS
+from tests.proofs.sizes import CANCELS, MAX_TOKENS, SLOTS, TEST_SECONDS
 
 pytestmark = [pytest.mark.model, pytest.mark.timeout(TEST_SECONDS)]
 
@@ -26,7 +26,7 @@ RSS_GROWTH_BYTES = 64 * 2**20
 async def cancel_at_random(client: Client, rng: random.Random) -> str:
     """-> the terminal's kind. Cancelled while pending, in prefill or in decode."""
     text = long_text(100) if rng.random() < 0.3 else ENDLESS
-    async with client.open("chat", params(text, max_tokens=100)) as stream:
+    async with client.open("chat", params(text, max_tokens=MAX_TOKENS)) as stream:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(rng.uniform(0, LATEST_SECONDS)):
                 await stream.collect()

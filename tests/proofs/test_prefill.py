@@ -6,13 +6,14 @@ import asyncio
 import contextlib
 from collections.abc import Callable
 from itertools import pairwise
+from math import inf
 from time import monotonic
 
 import pytest
 
 from plait.client import Client, Stream, StreamCancelled, connect
 from plait.wire.messages import Done
-from tests.live.peer import peer
+from tests.live.peer import Peer, peer
 from tests.live.server import LiveServer
 from tests.proofs.rig import ENDLESS, engine_gauges, long_text, params, talk
 from tests.proofs.sizes import FULL, TEST_SECONDS
@@ -22,19 +23,27 @@ pytestmark = [pytest.mark.model, pytest.mark.timeout(TEST_SECONDS)]
 Record = Callable[[str, object], None]
 
 # As promised on a machine that does nothing else; every other run shows that it works at all.
-PONG_SECONDS = 0.5 if FULL else 2.0
-HEALTH_SECONDS = 0.5 if FULL else 2.0
+PONG_SECONDS = 0.5 if FULL else 5.0
+HEALTH_SECONDS = 0.5 if FULL else 5.0
+FREE_SECONDS = 3.0 if FULL else 5.0
 # Bounds for two slow cores that others use too; what matters is how far they lie below the
 # duration of the prefill, which the tests check as an order of events.
-FIRST_TOKEN_SECONDS = 8.0
-GAP_SECONDS = 2.5
+FIRST_TOKEN_SECONDS = 8.0 if FULL else 40.0
+GAP_SECONDS = 2.5 if FULL else 20.0
+PINGS = 10, 3  # that are sent, that must be answered before the prefill is over
 
 
 async def first_item_seconds(client: Client, text: str) -> float:
     begin = monotonic()
     async with client.open("chat", params(text, max_tokens=4)) as stream:
-        item = await anext(stream)
-    return item.at - begin
+        return await first_at(stream) - begin
+
+
+async def first_at(stream: Stream) -> float:
+    """When its first item came: never, where it was cancelled before."""
+    with contextlib.suppress(StreamCancelled):
+        return (await anext(stream)).at
+    return inf
 
 
 async def prefilling(client: Client) -> Stream:
@@ -52,9 +61,8 @@ async def test_a_reset_in_prefill_stops_it_and_the_next_client_does_not_pay(
         await asyncio.sleep(0.3)  # a moment inside the prefill
         dying.reset()
         reset = monotonic()
-    await asyncio.to_thread(
-        server.wait_until, lambda: engine_gauges(server) == (0, 0), 3.0, "the prefill's end"
-    )
+    free = lambda: engine_gauges(server) == (0, 0)  # noqa: E731
+    await asyncio.to_thread(server.wait_until, free, FREE_SECONDS, "the prefill's end")
     record_property("free after ms", round(1000 * (monotonic() - reset)))
     async with connect(server.ws_url) as client:
         seconds = await first_item_seconds(client, "Say hi.")
@@ -92,14 +100,16 @@ async def test_a_short_request_and_a_running_one_go_on_beside_a_long_prompt(
         first = await anext(running)
         neighbour = tasks.create_task(arrivals(running, first.at))
         long = await prefilling(client)
+        begin, prefilled = monotonic(), tasks.create_task(first_at(long))
         seconds = await first_item_seconds(client, "Say hi.")
-        overtaken = long.last_seq == 0
         await long.cancel()
         running.cancel_nowait()
+    beside = [at for at in neighbour.result() if begin < at < prefilled.result()]
     gap = max(later - sooner for sooner, later in pairwise(neighbour.result()))
     record_property("short request's first token after s", round(seconds, 2))
     record_property("neighbour's largest gap, s", round(gap, 2))
-    assert overtaken
+    assert begin + seconds < prefilled.result()
+    assert beside
     assert seconds < FIRST_TOKEN_SECONDS
     assert gap < GAP_SECONDS
 
@@ -116,19 +126,27 @@ async def arrivals(stream: Stream, first: float) -> list[float]:
 async def test_pings_are_answered_during_a_long_prefill(
     server: LiveServer, record_property: Record
 ) -> None:
-    waits = []
+    waits: list[float] = []
+    most, least = PINGS
     async with connect(server.ws_url) as client, peer(server.ws_url) as pinging:
         long = await prefilling(client)
-        for number in range(1, 11):
-            begin = monotonic()
-            answered = await pinging.ws.ping()
-            await pinging.say({"type": "ping", "n": number})
-            await answered
-            await pinging.hear_until("pong")
-            waits.append(monotonic() - begin)
+        while len(waits) < most:
+            seconds = await pong_seconds(pinging, len(waits))
+            if long.last_seq:
+                break
+            waits.append(seconds)
             await asyncio.sleep(0.2)  # spread over the prefill
-        still_prefilling = long.last_seq == 0
         await long.cancel()
+    assert len(waits) >= least
     record_property("slowest pong, ms", round(1000 * max(waits)))
-    assert still_prefilling
     assert max(waits) < PONG_SECONDS
+
+
+async def pong_seconds(client: Peer, number: int) -> float:
+    """Until a ping of the socket and one of the protocol are answered."""
+    begin = monotonic()
+    answered = await client.ws.ping()
+    await client.say({"type": "ping", "n": number})
+    await answered
+    await client.hear_until("pong")
+    return monotonic() - begin

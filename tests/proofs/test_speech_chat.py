@@ -43,7 +43,7 @@ async def test_an_answer_is_heard_before_it_is_written_to_its_end(
 ) -> None:
     words = len(ANSWER.split())
     async with connect(speech_server.ws_url) as client:
-        chat = ask(client, f"tokens={words} step_ms=200")
+        chat = ask(client, f"tokens={words} step_ms=500")
         async with client.synthesize(written(chat), marks=True, speed=2) as speech:
             first = await anext(speech)
             still_written = chat.terminal is None
