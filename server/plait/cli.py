@@ -13,7 +13,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -57,11 +57,11 @@ def main(argv: Sequence[str] | None = None) -> int:
         return fail(str(error), EXIT_PORT)
     except KeyboardInterrupt as interruption:
         if run is _serve and isinstance(interruption, Terminated):
-            say("Stopped.")  # as later, when it serves
+            _say_if_heard("Stopped.")  # as later, when it serves
             return EXIT_OK
         return fail("interrupted; nothing half-made was left behind.", EXIT_INTERRUPTED)
     except BrokenPipeError:  # `plait models list | head`: the reader has seen enough
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _discard_output()
         return EXIT_OK
 
 
@@ -232,8 +232,8 @@ def _serve(parsed: argparse.Namespace) -> int:
         url = playground_url(config.host, listening.getsockname()[1])
         *others, last = [spec.model for spec in specs]
         names = f"{', '.join(others)} and {last}" if others else last
-        say(f"Plait serves {names} at {url}")
-        say("Ctrl-C stops it.")
+        _say_if_heard(f"Plait serves {names} at {url}")
+        _say_if_heard("Ctrl-C stops it.")
         if not parsed.no_open and sys.stdout.isatty():
             import webbrowser
 
@@ -246,8 +246,15 @@ def _serve(parsed: argparse.Namespace) -> int:
 
 def _say_if_heard(text: str) -> None:
     """Who reads our stdout may have left long ago; a server does not end for that."""
-    with suppress(OSError):
+    try:
         say(text)
+    except OSError:
+        _discard_output()
+
+
+def _discard_output() -> None:
+    """From now on; what is still in the buffer, too, or the end of Python would fail on it."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _models(function: str, parsed: argparse.Namespace) -> int:

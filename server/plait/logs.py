@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import logging
 import sys
+from contextlib import suppress
+from typing import TextIO, cast
 
 import structlog
 
@@ -17,6 +19,7 @@ def configure(level: str) -> None:
     threshold = getattr(logging, level.upper())
     terminal = sys.stderr.isatty()
     renderer = structlog.dev.ConsoleRenderer() if terminal else structlog.processors.JSONRenderer()
+    stream = cast("TextIO", _WhileTaken(sys.stderr))  # as far as a log needs one
     structlog.configure(
         processors=[
             structlog.contextvars.merge_contextvars,
@@ -26,13 +29,32 @@ def configure(level: str) -> None:
             renderer,
         ],
         wrapper_class=structlog.make_filtering_bound_logger(threshold),
-        logger_factory=structlog.PrintLoggerFactory(sys.stderr),
+        logger_factory=structlog.PrintLoggerFactory(stream),
         cache_logger_on_first_use=True,
     )
     logging.basicConfig(
-        stream=sys.stderr, level=logging.WARNING, format="%(levelname)s %(name)s %(message)s"
+        stream=stream, level=logging.WARNING, format="%(levelname)s %(name)s %(message)s"
     )
     logging.getLogger("uvicorn.error").addFilter(_is_not_the_peers_fault)
+
+
+class _WhileTaken:
+    """Lines that cannot be written are lost: their reader is gone, or the disk is full.
+
+    A stream does not end for want of its log line, and there is nowhere to say so.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        with suppress(OSError):
+            self._stream.write(text)
+        return len(text)
+
+    def flush(self) -> None:
+        with suppress(OSError):
+            self._stream.flush()
 
 
 def _is_not_the_peers_fault(record: logging.LogRecord) -> bool:

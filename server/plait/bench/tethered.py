@@ -7,13 +7,10 @@ of the pipe is taken for a SIGTERM: the server's ordinary shutdown. Does NOT kno
 
 from __future__ import annotations
 
-import io
 import os
 import runpy
 import signal
-import sys
 import threading
-from typing import Any
 
 
 def end_with_stdin() -> None:
@@ -27,22 +24,6 @@ def _wait() -> None:
     os.kill(os.getpid(), signal.SIGTERM)
 
 
-class _Unheard(io.FileIO):
-    """What nobody reads any more is dropped: who read it is gone, at the same moment."""
-
-    def write(self, data: Any) -> int:  # a buffer
-        try:
-            return super().write(data)
-        except BrokenPipeError:
-            return memoryview(data).nbytes
-
-
-def _without_readers(descriptor: int) -> io.TextIOWrapper:
-    raw = _Unheard(descriptor, "w", closefd=False)
-    return io.TextIOWrapper(io.BufferedWriter(raw), line_buffering=True)
-
-
 if __name__ == "__main__":
-    sys.stdout, sys.stderr = _without_readers(1), _without_readers(2)
     end_with_stdin()
     runpy.run_module("plait", run_name="__main__", alter_sys=True)
