@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import argparse
 import json
+import mmap
 import random
 import shlex
+import sys
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 
 from plait.bench import cli
@@ -19,7 +22,7 @@ from plait.bench.soak.books import Book, Broken, Life
 from plait.bench.soak.cli import engines_of
 from plait.bench.soak.files import markdown, panels, record
 from plait.bench.soak.running import Outcome, Plan, Tally
-from plait.bench.soak.sampling import HELD, KEPT, TOTALS, Held, Names, Sample
+from plait.bench.soak.sampling import HELD, KEPT, TOTALS, Held, Names, Sample, held_by
 from plait.bench.soak.trends import second_half, slope_of
 from plait.wire.connection import Connection
 from plait.wire.events import OpenReceived, OpenRejected
@@ -146,14 +149,24 @@ def test_too_few_samples_have_no_slope() -> None:
 # --- verdicts ----------------------------------------------------------------------------------
 
 
-def sample(at: float = 0.0, rss_mib: float = 90.0, fds: int = 15, **gauges: float) -> Sample:
+def sample(
+    at: float = 0.0,
+    rss_mib: float = 90.0,
+    mapped_mib: float = 0.0,
+    fds: int = 15,
+    **gauges: float,
+) -> Sample:
     values = dict.fromkeys([*HELD, *KEPT, *TOTALS], 0.0)
-    held = Held(round(rss_mib * MIB), fds, 7)
+    held = Held(round(rss_mib * MIB), round(mapped_mib * MIB), fds, 7)
     return Sample(at, values | gauges, {"gateway": held, "w (forked)": held}, 5.0)
 
 
-def outcome(after: Sample | None = None, mib_per_hour: float = 0.0, **tally: Any) -> Outcome:
-    samples = [sample(at, 90 + mib_per_hour * at / 3600) for at in TIMES]
+def outcome(
+    after: Sample | None = None, mib_per_hour: float = 0.0, mapped: float = 0.0, **tally: Any
+) -> Outcome:
+    """`mapped`: the share of the growth that is of files."""
+    grown = [mib_per_hour * at / 3600 for at in TIMES]
+    samples = [sample(at, 90 + mib, mapped * mib) for at, mib in zip(TIMES, grown, strict=True)]
     metrics: Any = ({}, {("plait_loop_lag_seconds_bucket", frozenset({("le", "0.01")})): 3.0})
     plan = Plan(600, 8, 1, 1)
     last = after or sample()
@@ -178,13 +191,31 @@ def test_a_server_that_is_as_before_meets_every_target_but_what_never_happened()
         (outcome(sample(slots=1.0)), "slots, KV, streams and connections 0 at rest"),
         (outcome(sample(tasks=3.0)), "tasks as before"),
         (outcome(sample(fds=16)), "descriptors as before"),
-        (outcome(mib_per_hour=100.0), "RSS of gateway grows by less than 32 MiB/h"),
+        (outcome(mib_per_hour=100.0), "own memory of gateway grows by less than 32 MiB/h"),
         (outcome(broken=["x"]), "every stream accepted or rejected, one terminal, dense seqs"),
         (outcome(refused=1), "no connection turned away"),
     ],
 )
 def test_what_is_left_behind_is_named(of: Outcome, what: str) -> None:
     assert missed(of) == [what]
+
+
+def test_weights_that_become_resident_as_they_are_used_are_no_growth() -> None:
+    assert missed(outcome(mib_per_hour=100.0, mapped=0.8)) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux tells them apart")
+def test_of_a_process_memory_what_is_mapped_from_files_is_told_apart(tmp_path: Path) -> None:
+    weights, this = tmp_path / "weights", psutil.Process()
+    weights.write_bytes(bytes(8 * MIB))
+    before = held_by(this)
+
+    with weights.open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as mapped:
+        assert mapped.find(b"\1") == -1  # all of it was looked at
+        after = held_by(this)
+
+    assert after.mapped_bytes - before.mapped_bytes >= 8 * MIB
+    assert abs(after.own_bytes - before.own_bytes) < 4 * MIB
 
 
 def test_errors_a_client_asked_for_are_no_fault_and_ours_are() -> None:

@@ -61,11 +61,12 @@ def add_arguments(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) ->
     )
     command.add_argument("--seed", type=int, default=1, help="of what clients do (default: 1)")
     command.add_argument(
-        "--rss-bound",
+        "--memory-bound",
         type=float,
-        default=report.RSS_BOUND_MIB_PER_HOUR,
+        default=report.BOUND_MIB_PER_HOUR,
         metavar="MIB_PER_HOUR",
-        help=f"most that a process may grow (default: {report.RSS_BOUND_MIB_PER_HOUR:g})",
+        help="most that a process may grow, files it has mapped apart (default: "
+        f"{report.BOUND_MIB_PER_HOUR:g})",
     )
     command.add_argument(
         "--report", type=Path, metavar="DIR", help="write soak.md, .json, .svg and .png there"
@@ -99,7 +100,7 @@ async def _measure(parsed: argparse.Namespace) -> Findings:
                 outcome = await soak.run()
     shown = parsed.url or f"{engine}: {', '.join(sorted(asking.scripted))}"
     tables = [report.ends_table(outcome), report.rest_table(outcome)]
-    targets = report.targets(outcome, parsed.rss_bound)
+    targets = report.targets(outcome, parsed.memory_bound)
     if parsed.report is not None:
         await asyncio.to_thread(_write, parsed.report, engine, shown, outcome, tables, targets)
     return Findings(engine, tables, targets, {"soaked": shown, **files.record(outcome)})

@@ -16,7 +16,7 @@ from plait.bench.soak.trends import Slope, second_half, slope_of
 from plait.errors import BY_CODE
 
 MIB = 2**20
-RSS_BOUND_MIB_PER_HOUR = 32.0
+BOUND_MIB_PER_HOUR = 32.0
 LOOP_LAG_SECONDS = 0.05  # what docs/operations.md calls worth an alert; the machine is busy
 RELEASE_SECONDS = 0.1  # the product's promise
 ENDS = ("done", "cancelled", "error", "rejected", "lost")
@@ -25,7 +25,8 @@ OUR_FAULT = ("model", "internal")  # classes of errors that no client asked for
 
 @dataclass(frozen=True, slots=True)
 class Growth:
-    """Of one process over the second half, MiB per hour; and at rest, before and after, in MiB."""
+    """Of one process's own memory over the second half, MiB per hour; and at rest, before and
+    after, in MiB."""
 
     process: str
     slope: Slope | None
@@ -44,10 +45,10 @@ def _growth(outcome: Outcome, name: str) -> Growth:
     slope = None
     if not name.endswith(FORKED):
         late = having[second_half([sample.at for sample in having]) :]
-        rss = [sample.processes[name].rss_bytes / MIB for sample in late]
-        slope = slope_of([sample.at / 3600 for sample in late], rss)
+        own = [sample.processes[name].own_bytes / MIB for sample in late]
+        slope = slope_of([sample.at / 3600 for sample in late], own)
     rests = (outcome.before.processes.get(name), outcome.after.processes.get(name))
-    before, after = (None if held is None else held.rss_bytes / MIB for held in rests)
+    before, after = (None if held is None else held.own_bytes / MIB for held in rests)
     return Growth(name, slope, before, after)
 
 
@@ -68,7 +69,7 @@ def rest_table(outcome: Outcome) -> Table:
     rows = []
     for growth in growths(outcome):
         cells = [_mib(growth.before_mib), _mib(growth.after_mib), _per_hour(growth.slope)]
-        rows.append((f"{growth.process}, RSS MiB", cells))
+        rows.append((f"{growth.process}, MiB of its own", cells))
     for name in outcome.before.processes:
         for what in ("fds", "threads"):
             cells = [_count(sample, name, what) for sample in (outcome.before, outcome.after)]
@@ -95,8 +96,8 @@ def _count(sample: Sample, name: str, what: str) -> str:
 # --- verdicts ----------------------------------------------------------------------------------
 
 
-def targets(outcome: Outcome, bound: float = RSS_BOUND_MIB_PER_HOUR) -> list[Target]:
-    """`bound`: of RSS, MiB per hour."""
+def targets(outcome: Outcome, bound: float = BOUND_MIB_PER_HOUR) -> list[Target]:
+    """`bound`: of a process's own memory, MiB per hour."""
     return [
         *_promises(outcome),
         *_rest(outcome),
@@ -144,7 +145,7 @@ def _rest(outcome: Outcome) -> list[Target]:
 
 
 def _growth_target(growth: Growth, bound: float) -> Target:
-    what = f"RSS of {growth.process} grows by less than {bound:g} MiB/h"
+    what = f"own memory of {growth.process} grows by less than {bound:g} MiB/h"
     met = None if growth.slope is None else growth.slope.below(bound)
     return Target(what, met, _per_hour(growth.slope) or "too few samples")
 

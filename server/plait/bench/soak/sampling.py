@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from time import monotonic
 from typing import Literal
 
@@ -47,15 +49,28 @@ TOTALS = {
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """By one process, or by all that a worker has forked."""
+    """By one process, or by all that a worker has forked.
+
+    `mapped_bytes`: of the resident ones, those of files such as weights (0 where the system does
+    not tell). They become resident as they are first needed, up to the file's size, and the system
+    takes them back when it likes: no work holds them.
+    """
 
     rss_bytes: int
+    mapped_bytes: int
     fds: int
     threads: int
 
+    @property
+    def own_bytes(self) -> int:
+        return self.rss_bytes - self.mapped_bytes
+
     def __add__(self, other: Held) -> Held:
         return Held(
-            self.rss_bytes + other.rss_bytes, self.fds + other.fds, self.threads + other.threads
+            self.rss_bytes + other.rss_bytes,
+            self.mapped_bytes + other.mapped_bytes,
+            self.fds + other.fds,
+            self.threads + other.threads,
         )
 
 
@@ -151,5 +166,23 @@ def gauges_of(metrics: Metrics) -> dict[str, float]:
 def _add(found: dict[str, Held], name: str, process: psutil.Process) -> None:
     """One that has just gone holds nothing."""
     with contextlib.suppress(psutil.NoSuchProcess, psutil.ZombieProcess), process.oneshot():
-        held = Held(process.memory_info().rss, process.num_fds(), process.num_threads())
+        held = held_by(process)
         found[name] = found[name] + held if name in found else held
+
+
+def held_by(process: psutil.Process) -> Held:
+    return Held(
+        process.memory_info().rss,
+        _mapped_bytes(process.pid),
+        process.num_fds(),
+        process.num_threads(),
+    )
+
+
+def _mapped_bytes(pid: int) -> int:
+    """Linux tells them apart from what is shared without a file, which is a process's own."""
+    with contextlib.suppress(OSError):
+        status = Path(f"/proc/{pid}/status").read_text()
+        if told := re.search(r"^RssFile:\s+(\d+) kB$", status, re.MULTILINE):
+            return 1024 * int(told[1])
+    return 0
