@@ -112,7 +112,7 @@ async def test_a_cancel_in_the_midst_of_four_leaves_the_others_bytes_as_they_are
     for job in (11, 12, 13):
         await worker.released(job)
 
-    assert released.at - sent < 5  # a generous bound; the benchmark measures
+    assert released.at - sent < 20  # all of it would take longer still; the benchmark measures
     assert [worker.pcm(job) for job in (11, 12, 13)] == [worker.pcm(job) for job in (1, 2, 3)]
     assert not any(isinstance(event, Failed) for event in worker.told.passed)
 
