@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 import pkgutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from types import CodeType, FrameType, ModuleType
 from typing import Any
@@ -32,6 +32,33 @@ def by(inputs: Iterable[bytes]) -> list[tuple[str, int, list[int]]]:
         missing = sorted(lines - seen[str(module.__file__)])
         found.append((module.__name__.removeprefix("plait."), len(lines), missing))
     return [entry for entry in found if entry[1]]
+
+
+def table(found: Sequence[tuple[str, int, list[int]]]) -> str:
+    """What `by` gives, for people: a line per module with the lines that no input reached."""
+    rows = ["What the whole corpus reaches, in lines of functions:"]
+    untouched = [name for name, lines, missing in found if len(missing) == lines]
+    for name, lines, missing in found:
+        if name not in untouched:
+            never = f"  never: {_ranges(missing)}" if missing else ""
+            rows.append(f"  {name:<18} {lines - len(missing):>3} of {lines:>3}{never}")
+    if untouched:
+        rows.append(
+            f"  Not tried here, as no peer's bytes come there: {', '.join(untouched)}"
+            " (see tests/wire)"
+        )
+    return "\n".join(rows)
+
+
+def _ranges(numbers: Sequence[int]) -> str:
+    """Ascending ones: 3, 5-7."""
+    runs: list[list[int]] = []
+    for number in numbers:
+        if runs and number == runs[-1][1] + 1:
+            runs[-1][1] = number
+        else:
+            runs.append([number, number])
+    return ", ".join(str(a) if a == b else f"{a}-{b}" for a, b in runs)
 
 
 def _trace(inputs: Iterable[bytes], seen: dict[str, set[int]]) -> None:

@@ -56,6 +56,8 @@ def seeds() -> Iterator[bytes]:
     for vector in [*VECTORS["binary"], *VECTORS["invalid_binary"]]:
         yield BINARY + bytes.fromhex(vector["hex"])
     yield CREDIT + bytes(range(0, 255, 7))
+    # Sends, acks with and without a window, uploads and what is taken of them.
+    yield CREDIT + bytes((4, 40, 0, 9, 5, 3, 1, 2, 0, 9, 1, 0, 2, 30, 3, 20, 2, 20, 3, 40))
     yield from _conversations()
 
 
