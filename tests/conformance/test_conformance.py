@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 
 from plait.cli import main
-from plait.conformance.cases import chosen
+from plait.conformance.cases import Case, chosen
 from plait.conformance.error_table import ERRORS
 from plait.conformance.fields import FIELDS
-from plait.conformance.report import Fault, Outcome, lines_of, summary_of
+from plait.conformance.report import Fault, Outcome, lines_of, plan_of, summary_of
 from plait.conformance.target import Target, TargetError
 from tests.conformance.small_server import small_server
 
@@ -78,7 +78,13 @@ def test_a_broken_case_says_what_was_expected_where_it_is_written_and_the_last_f
 def test_a_summary_counts_the_verdicts() -> None:
     verdicts = [Outcome("a", "§1", "", "holds", 1), Outcome("b", "§1", "", "skipped", 0.25)]
 
-    assert summary_of(verdicts) == "2 cases: 1 hold, 0 broken, 1 skipped, in 1.2 s"
+    assert summary_of(verdicts) == "2 cases: 1 holds, 0 broken, 1 skipped, in 1.2 s"
+
+
+def test_one_case_is_no_plural_and_the_plan_says_how_long_and_what_it_does() -> None:
+    assert summary_of([Outcome("a", "§1", "", "holds", 1)]).startswith("1 case: 1 holds, ")
+    assert plan_of(164, 0).startswith("164 cases, about 41 s to 8 min")
+    assert "serves nobody else" in plan_of(1, 0)
 
 
 @pytest.mark.parametrize(
@@ -131,7 +137,7 @@ def test_the_command_reports_and_exits_0_when_nothing_is_broken(
     code = main(["conformance", small, "--only", "handshake.pings", "--json", str(file)])
 
     assert code == 0
-    assert "1 hold, 0 broken" in capsys.readouterr().out
+    assert "1 holds, 0 broken" in capsys.readouterr().out
     assert json.loads(file.read_text())["cases"][0]["verdict"] == "holds"
 
 
@@ -144,13 +150,59 @@ def test_the_command_exits_1_when_something_is(
     assert "PROTOCOL.md §6" in capsys.readouterr().out
 
 
+def test_an_interrupted_run_says_what_it_has_found_so_far(
+    small: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    asked: list[Case] = []
+
+    async def interrupted(case: Case, *rest: object) -> Outcome:
+        if asked:
+            raise KeyboardInterrupt
+        asked.append(case)
+        return Outcome(case.name, case.section, case.about, "broken", 1.0)
+
+    monkeypatch.setattr("plait.conformance.running.run_case", interrupted)
+
+    assert main(["conformance", small, "--only", "cancelling"]) == 130
+    *_, interruption, counts, broken = capsys.readouterr().out.splitlines()
+    assert interruption.startswith("Interrupted: ")
+    assert counts.startswith("1 case: 0 hold, 1 broken")
+    assert broken == f"broken: {asked[0].name}"
+
+
+@pytest.mark.parametrize(
+    ("answer", "said"),
+    [
+        (b"HTTP/1.0 404 File not found", "answered HTTP 404, so it is no plait.v1 server"),
+        (b"HTTP/1.1 404 Not Found", "answered HTTP 404, so it is no plait.v1 server"),
+        (b"HTTP/1.1 401 Unauthorized", "Give --token, or set PLAIT_TOKEN"),
+        (b"HTTP/1.1 403 Forbidden", "Give an --origin"),
+        (b"SSH-2.0-OpenSSH_9.6", "is not HTTP"),
+    ],
+)
+async def test_a_server_that_cannot_be_asked_is_told_by_what_it_answered(
+    answer: bytes, said: str
+) -> None:
+    async def answering(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        await reader.readuntil(b"\r\n\r\n")
+        writer.write(answer + b"\r\nContent-Length: 0\r\n\r\n")
+        writer.close()
+
+    async with await asyncio.start_server(answering, "127.0.0.1", 0) as server:
+        port = server.sockets[0].getsockname()[1]
+        with pytest.raises(TargetError, match=re.escape(said)):
+            await Target.of(f"http://127.0.0.1:{port}").reach()
+
+
 def test_without_a_server_or_a_case_the_command_says_what_to_do(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     assert main(["conformance"]) == 2
     assert main(["conformance", "http://x", "--only", "no such case"]) == 2
     assert main(["conformance", "http://127.0.0.1:1", "--only", "R1"]) == 1
-    assert "Check the address" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "Check the address" in said
+    assert "`plait serve`" in said
 
 
 def test_a_report_that_cannot_be_written_is_said_after_the_verdicts(
@@ -162,7 +214,7 @@ def test_a_report_that_cannot_be_written_is_said_after_the_verdicts(
 
     said = capsys.readouterr()
     assert code == 1
-    assert "1 hold, 0 broken" in said.out
+    assert "1 holds, 0 broken" in said.out
     assert f"{file} cannot be written" in said.err
 
 

@@ -2,7 +2,7 @@
 
 Imports nothing at the top that `plait --help` would pay for. Verdicts go to stdout as they come,
 what runs now to stderr on a terminal. Exit code 0: nothing is broken; 1: something is, or the
-server cannot be reached; 2: wrong usage. Does NOT know the cases.
+server cannot be reached; 2: wrong usage; 130: interrupted. Does NOT know the cases.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from plait.exits import EXIT_FAILED, EXIT_OK, EXIT_USAGE
+from plait.exits import EXIT_FAILED, EXIT_INTERRUPTED, EXIT_OK, EXIT_USAGE
 from plait.terminal import fail, say
 
 if TYPE_CHECKING:
@@ -31,7 +31,11 @@ TOKEN_VARIABLE = "PLAIT_TOKEN"
 def add_arguments(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     """Add `conformance` to the command line."""
     command = commands.add_parser(
-        "conformance", help="ask a running server for every guarantee of plait.v1"
+        "conformance",
+        help="ask a running server for every guarantee of plait.v1",
+        description="Ask a running server for every guarantee of plait.v1. It floods the server and"
+        " fills its queue: not for one that serves others. A minute with a fast model, ten with"
+        " real ones on a few cores.",
     )
     command.add_argument("url", nargs="?", metavar="URL", help="like http://127.0.0.1:8760")
     command.add_argument("--token", help=f"to show (default: ${TOKEN_VARIABLE}, if set)")
@@ -82,11 +86,18 @@ def run(parsed: argparse.Namespace) -> int:
         return fail("which server? Give its URL, like http://127.0.0.1:8760.", EXIT_USAGE)
     token = parsed.token or os.environ.get(TOKEN_VARIABLE, "")
     settings = Settings(parsed.prompt or STORY, parsed.seed)
+    outcomes: list[Outcome] = []
     try:
         target = Target.of(parsed.url, token, parsed.origin, parsed.timeout)
-        welcome, outcomes = asyncio.run(_ask(cases, target, settings))
+        welcome = asyncio.run(_ask(cases, target, settings, outcomes))
     except TargetError as error:
         return fail(str(error), EXIT_FAILED)
+    except KeyboardInterrupt:
+        _show_running("")
+        say(f"Interrupted: {len(cases) - len(outcomes)} of {len(cases)} were not asked.")
+        _sum_up(outcomes)
+        return EXIT_INTERRUPTED
+    _sum_up(outcomes)
     if parsed.json is not None:
         try:
             _write(parsed.json, target, welcome, settings, outcomes)
@@ -94,6 +105,14 @@ def run(parsed: argparse.Namespace) -> int:
             return fail(f"{parsed.json} cannot be written: {error}", EXIT_FAILED)
     broken = any(outcome.verdict == "broken" for outcome in outcomes)
     return EXIT_FAILED if broken else EXIT_OK
+
+
+def _sum_up(outcomes: Sequence[Outcome]) -> None:
+    from plait.conformance.report import broken_of, summary_of
+
+    say(summary_of(outcomes))
+    if broken := broken_of(outcomes):
+        say(f"broken: {', '.join(broken)}")
 
 
 def _list(cases: Sequence[Case]) -> int:
@@ -104,25 +123,15 @@ def _list(cases: Sequence[Case]) -> int:
 
 
 async def _ask(
-    cases: Sequence[Case], target: Target, settings: Settings
-) -> tuple[Message, list[Outcome]]:
-    from plait.conformance.report import summary_of
-    from plait.conformance.running import welcome_of
+    cases: Sequence[Case], target: Target, settings: Settings, outcomes: list[Outcome]
+) -> Message:
+    """What the server said first; outcomes are added as they come, so that none is lost."""
+    from plait.conformance.report import lines_of, plan_of
+    from plait.conformance.running import run_case, welcome_of
 
     welcome = await welcome_of(target)
     say(f"{welcome.get('server')} at {target.url}: {', '.join(welcome['methods'])}")
-    outcomes = await _show_all(cases, target, settings, welcome)
-    say(summary_of(outcomes))
-    return welcome, outcomes
-
-
-async def _show_all(
-    cases: Sequence[Case], target: Target, settings: Settings, welcome: Message
-) -> list[Outcome]:
-    from plait.conformance.report import lines_of
-    from plait.conformance.running import run_case
-
-    outcomes = []
+    say(plan_of(len(cases), sum(case.slow for case in cases)))
     for number, case in enumerate(cases, 1):
         _show_running(f"{number}/{len(cases)} {case.name}")
         outcome = await run_case(case, target, settings, welcome)
@@ -130,7 +139,7 @@ async def _show_all(
         for line in lines_of(outcome):
             say(line)
         outcomes.append(outcome)
-    return outcomes
+    return welcome
 
 
 def _show_running(what: str) -> None:

@@ -13,6 +13,8 @@ Verdict = Literal["holds", "broken", "skipped"]
 
 NAME_WIDTH = 40
 SECTION_WIDTH = 14
+CASE_SECONDS = (0.25, 3.0)  # with a scripted model, and with real ones on a few cores
+WAITING_SECONDS = 18.0  # on top, of a case that mostly waits
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,15 +58,39 @@ def lines_of(outcome: Outcome) -> list[str]:
     return lines
 
 
+def plan_of(cases: int, slow: int) -> str:
+    """What a run is going to do to a server; `slow`: how many of the cases mostly wait."""
+    least, most = (cases * each + slow * WAITING_SECONDS for each in CASE_SECONDS)
+    return (
+        f"{_cases(cases)}, about {_time(least)} to {_time(most)}, as fast as its models are. They"
+        " open streams up to the limits, fill the queue and flood: only for a server that serves"
+        " nobody else. Ctrl-C ends it with the counts so far."
+    )
+
+
 def summary_of(outcomes: Sequence[Outcome]) -> str:
     counts = dict.fromkeys(("holds", "broken", "skipped"), 0)
     for outcome in outcomes:
         counts[outcome.verdict] += 1
     seconds = sum(outcome.seconds for outcome in outcomes)
+    holding = f"{counts['holds']} {'holds' if counts['holds'] == 1 else 'hold'}"
     return (
-        f"{len(outcomes)} cases: {counts['holds']} hold, {counts['broken']} broken,"
+        f"{_cases(len(outcomes))}: {holding}, {counts['broken']} broken,"
         f" {counts['skipped']} skipped, in {seconds:.1f} s"
     )
+
+
+def broken_of(outcomes: Sequence[Outcome]) -> list[str]:
+    """The names of the broken cases."""
+    return [outcome.name for outcome in outcomes if outcome.verdict == "broken"]
+
+
+def _cases(count: int) -> str:
+    return "1 case" if count == 1 else f"{count} cases"
+
+
+def _time(seconds: float) -> str:
+    return f"{max(1, round(seconds))} s" if seconds < 90 else f"{seconds / 60:.0f} min"
 
 
 def record_of(url: str, server: str, seed: int, outcomes: Sequence[Outcome]) -> dict[str, Any]:
@@ -74,6 +100,6 @@ def record_of(url: str, server: str, seed: int, outcomes: Sequence[Outcome]) -> 
         "protocol": "plait.v1",
         "seed": seed,
         "summary": summary_of(outcomes),
-        "broken": [outcome.name for outcome in outcomes if outcome.verdict == "broken"],
+        "broken": broken_of(outcomes),
         "cases": [asdict(outcome) for outcome in outcomes],
     }

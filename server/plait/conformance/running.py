@@ -22,6 +22,7 @@ from plait.conformance.target import Target, TargetError
 
 SLOW_CASE_SECONDS = 90.0  # on top, for a case that waits for the protocol's own time-outs
 CASE_WAITS = 4  # so many time-outs a case may take as a whole
+NO_TOKEN = 4401  # the code a page without one is closed with
 MAX_FAULTS = 8  # shown per case: the rest follows from them
 
 
@@ -31,7 +32,8 @@ async def welcome_of(target: Target) -> Message:
     try:
         welcome = await peer.until(lambda: peer.welcome, "`welcome`")
     except Broken as broken:
-        raise TargetError(f"{target.url} said no welcome: {broken}") from broken
+        hint = " Give --token, or set PLAIT_TOKEN." if peer.close_code == NO_TOKEN else ""
+        raise TargetError(f"{target.url} said no welcome: {broken}.{hint}") from broken
     finally:
         await peer.drop()
     if not isinstance(welcome.get("methods"), dict) or not isinstance(welcome.get("limits"), dict):

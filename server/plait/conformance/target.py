@@ -14,10 +14,12 @@ from dataclasses import dataclass, field, replace
 from urllib.parse import urlsplit
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import InvalidHandshake
+from websockets.exceptions import InvalidHandshake, InvalidStatus
 from websockets.frames import Frame, Opcode
 from websockets.protocol import Event
 from websockets.typing import Origin, Subprotocol
+
+from plait.conformance.unreachable import not_connected, refused
 
 ENDPOINT = "/v1/ws"
 SUBPROTOCOL = "plait.v1"
@@ -107,11 +109,20 @@ class Target:
         """As `connect`; raises TargetError with what to do."""
         try:
             return await self.connect()
-        except (OSError, InvalidHandshake) as error:
-            raise TargetError(
-                f"{self.url} cannot be connected to: {error}. Check the address, --token and"
-                " --origin, and that the server runs."
-            ) from error
+        except InvalidStatus as error:
+            raise TargetError(refused(self.url, error.response.status_code, error)) from error
+        except InvalidHandshake as error:
+            raise TargetError(refused(self.url, await self._status_given(), error)) from error
+        except OSError as error:
+            raise TargetError(not_connected(self.url, error)) from error
+
+    async def _status_given(self) -> int:
+        """Read leniently: HTTP/1.0 is none to the library, yet its status tells what is there."""
+        try:
+            status, _ = await self.status(self.upgrade())
+        except (OSError, asyncio.LimitOverrunError):
+            return 0
+        return status
 
     # --- by hand ---------------------------------------------------------------------------------
 
