@@ -46,17 +46,16 @@ class Terminated(KeyboardInterrupt):
 def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; returns its exit code (see `exits`)."""
     arguments = sys.argv[1:] if argv is None else list(argv)
-    parsed = _parser(with_bench=arguments[:1] == ["bench"]).parse_args(arguments)
-    run: Callable[[argparse.Namespace], int] = parsed.run
     try:
         with _ended_in_order_by_sigterm():
-            return _with_model_errors(run, parsed)
+            parsed = _parser(with_bench=arguments[:1] == ["bench"]).parse_args(arguments)
+            return _with_model_errors(parsed.run, parsed)
     except ConfigError as error:
         return fail(str(error), EXIT_USAGE)
     except PortUnavailable as error:
         return fail(str(error), EXIT_PORT)
     except KeyboardInterrupt as interruption:
-        if run is _serve and isinstance(interruption, Terminated):
+        if arguments[:1] == ["serve"] and isinstance(interruption, Terminated):
             _say_if_heard("Stopped.")  # as later, when it serves
             return EXIT_OK
         return fail("interrupted; nothing half-made was left behind.", EXIT_INTERRUPTED)

@@ -83,6 +83,17 @@ def test_a_missing_matplotlib_is_named_with_what_to_install(
         bar_chart(tmp_path / "chart.svg", "Wasted", GROUPS, SERIES, "tokens")
 
 
+def test_a_missing_matplotlib_is_said_before_anything_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+
+    with pytest.raises(BenchError, match="matplotlib"):
+        check_charts(tmp_path / "new" / "chart.svg")
+
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_the_benchmarks_load_no_matplotlib_until_they_draw() -> None:
     code = "import sys, plait.bench.cli, plait.bench.charts; print('matplotlib' in sys.modules)"
 

@@ -15,8 +15,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from plait.bench.output import check_writable
 from plait.bench.serving import BenchError
+from plait.bench.writing import check_writable, filling
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -75,10 +75,14 @@ class Panel:
 
 def check_charts(path: Path) -> None:
     """Raises BenchError when no chart could be written there, before a long run finds out."""
+    _check_suffix(path)
+    _figure(1.0, 1.0)
+    check_writable(path)
+
+
+def _check_suffix(path: Path) -> None:
     if path.suffix not in METADATA:
         raise BenchError(f"{path.name} is no chart: its name must end in .svg or .png")
-    check_writable(path)
-    _figure(1.0, 1.0)
 
 
 def bar_chart(
@@ -90,9 +94,10 @@ def bar_chart(
 ) -> None:
     """One bar per group and series, each with its value; None is shown as "n/a".
 
-    Raises BenchError without matplotlib, or for another suffix than .svg and .png.
+    Raises BenchError without matplotlib, for another suffix than .svg and .png, and where it cannot
+    be written.
     """
-    check_charts(path)
+    _check_suffix(path)
     bars = len(groups) * len(series)
     width = max(LEAST_INCHES, 1.2 + BAR_INCHES * (bars + len(groups)))
     with _style():
@@ -115,9 +120,10 @@ def bar_chart(
 def line_charts(path: Path, title: str, panels: Sequence[Panel], *, columns: int = 1) -> None:
     """The panels in rows of `columns`, each with its own axes.
 
-    Raises BenchError without matplotlib, or for another suffix than .svg and .png.
+    Raises BenchError without matplotlib, for another suffix than .svg and .png, and where it cannot
+    be written.
     """
-    check_charts(path)
+    _check_suffix(path)
     rows = math.ceil(len(panels) / columns)
     width, height = PANEL_INCHES[0] * columns, PANEL_INCHES[1] * rows + 0.4
     with _style():
@@ -227,4 +233,5 @@ def _save(figure: Figure, path: Path) -> None:
 
     canvas = FigureCanvasSVG(figure) if path.suffix == ".svg" else FigureCanvasAgg(figure)
     options: dict[str, Any] = {} if path.suffix == ".svg" else {"dpi": PNG_DPI}
-    canvas.print_figure(str(path), metadata=METADATA[path.suffix], **options)
+    with filling(path):
+        canvas.print_figure(str(path), metadata=METADATA[path.suffix], **options)

@@ -118,9 +118,9 @@ async def _measure_cancels(
     results = []
     async with _server(url, plan.engine, plan.streams) as server:
         for phase in phases:
-            with progress(f"cancel in {phase}", plan.cancels) as advance:
-                # A connection for each: nothing of the first is cached for the second.
-                async with connect(server.ws_url) as client:
+            # A connection for each: nothing of the first is cached for the second.
+            async with connect(server.ws_url) as client:
+                with progress(f"cancel in {phase}", plan.cancels) as advance:
                     results.append(await cancelling.measure(server, client, plan, phase, advance))
     title = f"cancel: {plan.engine}, {plan.streams} streams at once"
     return Findings(

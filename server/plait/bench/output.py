@@ -1,43 +1,53 @@
-"""How a benchmark runs on a terminal: options all share, progress bars, tables, JSON, exit codes.
+"""How a benchmark runs on a terminal: options all share, tables, verdicts, files, exit codes.
 
-The figures go to stdout and the progress to stderr. Exit code 0 when measured (whatever the
-figures), 1 when it could not be measured or, with --check, when a target was missed. Where a file
-cannot be written is found out before anything is measured.
+The figures go to stdout; progress, and where files were written, to stderr. Exit code 0 when
+measured (whatever the figures), 1 when it could not be measured or written or, with --check, when a
+target was missed. Where a file cannot be written is found out before anything is measured (see
+`writing`); where it fails all the same, the tables have been shown.
 """
 
 from __future__ import annotations
 
 import argparse
 import asyncio
-import contextlib
-import json
-import os
 import signal
 import sys
 from collections.abc import Callable, Coroutine, Iterator
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table as RichTable
 
 from plait.bench import report
+from plait.bench.meanwhile import progress
 from plait.bench.serving import BenchError
+from plait.bench.writing import check_writable, write_json
 from plait.errors import PlaitError
 
 EXIT_OK = 0
 EXIT_FAILED = 1
 EXIT_USAGE = 2
 
+LABELS = {"python": "Python"}  # where it is not the fact's name and a colon
+# Options that name what is written -> what it is called.
+WRITTEN = {"chart": "chart", "report": "report", "json": "figures"}
+
+__all__ = ["EXIT_USAGE", "Findings", "add_output", "positive", "progress", "publish_measured"]
+__all__ += ["seconds"]
+
 
 @dataclass(frozen=True, slots=True)
 class Findings:
+    """`draw`: writes the chart, when the tables have been shown. Raises BenchError."""
+
     engine: str
     tables: list[report.Table]
     targets: list[report.Target]
     record: dict[str, Any]
+    draw: Callable[[], None] | None = None
 
 
 def add_output(parser: argparse.ArgumentParser) -> None:
@@ -76,19 +86,6 @@ def publish_measured(parsed: argparse.Namespace, work: Coroutine[Any, Any, Findi
     return _publish(parsed, findings)
 
 
-def check_writable(file: Path) -> None:
-    """Makes its directory. Raises BenchError when no file could be written there."""
-    why = "it is a directory" if file.is_dir() else ""
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        why = str(error)
-    if not why and not os.access(file if file.exists() else file.parent, os.W_OK):
-        why = "no permission"
-    if why:
-        raise BenchError(f"{file} cannot be written: {why}; name another file")
-
-
 async def _until_terminated(work: Coroutine[Any, Any, Findings]) -> Findings:
     """A SIGTERM unwinds like Ctrl-C, so that no server of ours stays behind."""
     measuring = asyncio.ensure_future(work)
@@ -110,18 +107,40 @@ def _leaves(error: BaseException) -> Iterator[BaseException]:
 def _publish(parsed: argparse.Namespace, findings: Findings) -> int:
     facts, targets = report.machine(findings.engine), findings.targets
     console = Console(highlight=False)
-    console.print("\n".join(facts.values()), markup=False)
+    for name, value in facts.items():
+        console.print(f"{LABELS.get(name, f'{name}:')} {value}", markup=False, soft_wrap=True)
     for table in findings.tables:
         console.print(_rich(table))
     for target in targets:
         verdict = {True: "met", False: "MISSED", None: "not measured"}[target.met]
         line = f"{verdict:<12} {target.what} ({target.measured})"
         console.print(line, markup=False, soft_wrap=True)
-    if parsed.json is not None:
-        whole = {"machine": facts, **findings.record, "targets": [asdict(t) for t in targets]}
-        parsed.json.write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+    whole = {"machine": facts, **findings.record, "targets": [asdict(t) for t in targets]}
+    written = _write(parsed, findings, whole)
     missed = any(target.met is False for target in targets)
-    return EXIT_FAILED if missed and parsed.check else EXIT_OK
+    return EXIT_FAILED if not written or (missed and parsed.check) else EXIT_OK
+
+
+def _write(parsed: argparse.Namespace, findings: Findings, whole: dict[str, Any]) -> bool:
+    """All that can be; says where each file is, or why it is not. False where one is not."""
+    writers: dict[str, Callable[[], None]] = {}
+    if findings.draw is not None:
+        writers["chart"] = findings.draw
+    if parsed.json is not None:
+        writers["json"] = partial(write_json, parsed.json, whole)
+    failed = False
+    for option, what in WRITTEN.items():
+        path = getattr(parsed, option, None)
+        if path is None:
+            continue
+        try:
+            if option in writers:  # or it was written where it was measured
+                writers[option]()
+            sys.stderr.write(f"{what}: {path}\n")
+        except BenchError as error:
+            sys.stderr.write(f"plait: {error}\n")
+            failed = True
+    return not failed
 
 
 def _rich(table: report.Table) -> RichTable:
@@ -131,19 +150,3 @@ def _rich(table: report.Table) -> RichTable:
     for what, cells in table.rows:
         shown.add_row(what, *cells)
     return shown
-
-
-@contextlib.contextmanager
-def progress(what: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A bar on a terminal; nothing elsewhere."""
-    bar = Progress(
-        TextColumn("{task.description}", markup=False),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        console=Console(stderr=True),
-        disable=not sys.stderr.isatty(),
-    )
-    with bar:
-        task = bar.add_task(what, total=total)
-        yield lambda steps: bar.advance(task, steps)

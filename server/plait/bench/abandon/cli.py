@@ -29,6 +29,7 @@ from plait.bench.output import (
     publish_measured,
     seconds,
 )
+from plait.bench.report import machine
 from plait.bench.serving import BenchError, Server
 from plait.config import default_chat_engine
 
@@ -168,10 +169,10 @@ async def _measure(comparison: Comparison, plan: Plan, slots: int, chart: Path |
     title = f"{plan.tokens} tokens an answer, {terms.clients} clients"
     title += "" if terms.load is None else f", {terms.load:g} requests/s"
     title += ", nothing is cancelled" if terms.no_cancel else ""
-    if chart is not None:
-        report.draw(chart, outcomes, title)
+    engines = _engines_of(comparison.targets)
+    date = machine(engines)["date"]
     return Findings(
-        _engines_of(comparison.targets),
+        engines,
         report.tables(outcomes, title),
         report.targets(outcomes, plan.tokens, saturated=terms.load is None),
         {
@@ -180,6 +181,7 @@ async def _measure(comparison: Comparison, plan: Plan, slots: int, chart: Path |
             "slots": slots,
             "outcomes": [report.record(outcome) for outcome in outcomes],
         },
+        None if chart is None else partial(report.draw, chart, outcomes, f"{title}; {date}"),
     )
 
 
@@ -202,7 +204,7 @@ def _opening(
         return _somebodys_plait(name)
     if base_of(name) in PEERS or name.startswith("http"):
         return open_peer(name, slots=slots, context_tokens=context_tokens, max_tokens=max_tokens)
-    known = ", ".join((*OWN, *PEERS))
+    known = ", ".join((*OWN, *PEERS, "llama-server:N"))
     raise BenchError(f"'{name}' is no target: use {known}, ws://host:port/v1/ws or http://…")
 
 

@@ -208,9 +208,13 @@ def record(outcome: Outcome) -> dict[str, Any]:
 
 
 def draw(path: Path, outcomes: Sequence[Outcome], title: str) -> None:
-    """How much of the engines' time went to readers who had left. Raises BenchError."""
+    """How much of the engines' time went to readers who had left. Raises BenchError.
+
+    `title` says what was asked of whom, and when."""
     names, series = bars(outcomes)
-    title = f"Engine time for the dead: {title}"
+    # One series has no legend.
+    rate = f", where {next(iter(series))}" if len(series) == 1 else ""
+    title = f"Engine time for the dead{rate}: {title}"
     charts.bar_chart(path, title, names, series, "% of engine time for readers who had left")
 
 

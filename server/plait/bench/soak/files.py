@@ -7,7 +7,6 @@ judge (see `report`).
 from __future__ import annotations
 
 import itertools
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -15,9 +14,10 @@ from typing import Any
 
 from plait.bench.charts import Panel, line_charts
 from plait.bench.report import Table, Target
-from plait.bench.soak.report import MIB, growths
+from plait.bench.soak.report import MIB, counted_minutes, growths
 from plait.bench.soak.running import Outcome
 from plait.bench.soak.sampling import GATEWAY, Sample
+from plait.bench.writing import write_json, write_text
 
 CHARTS = ("soak.svg", "soak.png")
 COLUMNS = 2
@@ -31,14 +31,14 @@ def write(
     tables: Sequence[Table],
     targets: Sequence[Target],
 ) -> None:
-    """`facts`: command, machine and the like. Raises BenchError without matplotlib."""
-    directory.mkdir(parents=True, exist_ok=True)
+    """`facts`: command, machine and the like. Raises BenchError without matplotlib, and where it
+    cannot be written."""
     whole = {"facts": facts, **record(outcome), "targets": [asdict(target) for target in targets]}
-    (directory / "soak.json").write_text(json.dumps(whole, indent=1) + "\n", encoding="utf-8")
+    write_json(directory / "soak.json", whole)
     text = markdown(facts, tables, targets, outcome.tally.broken)
-    (directory / "soak.md").write_text(text, encoding="utf-8")
+    write_text(directory / "soak.md", text)
     for name in CHARTS:
-        title = f"{round(outcome.ran_seconds / 60, 1):g} minutes of soak: {facts['engine']}"
+        title = f"{counted_minutes(outcome.ran_seconds)} of soak: {facts['engine']}"
         line_charts(directory / name, title, panels(outcome.samples), columns=COLUMNS)
 
 
@@ -50,6 +50,7 @@ def record(outcome: Outcome) -> dict[str, Any]:
         "plan": asdict(outcome.plan),
         "ran_seconds": outcome.ran_seconds,
         "ended_early": outcome.ended_early,
+        "cold": outcome.cold,
         "tally": {
             "visits": tally.visits,
             "ends": ends,
