@@ -46,6 +46,23 @@ def test_a_running_plait_is_asked_by_its_metrics(tmp_path: Path) -> None:
     assert len(left["decoded_after"]) + left["hung_up_before_first_token"] == left["hung_up"]
 
 
+def test_a_plait_that_asks_for_a_token_is_shown_the_one_of_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "abandon.json"
+    with live_server(tokens="sesame") as server:
+        command = ["bench", "abandon", "--rates", "60", *SMALL, f"--json={file}"]
+        assert main([*command, f"--target={server.ws_url}"]) == 1
+        assert f"{server.ws_url} asks for a token: set PLAIT_TOKEN" in capsys.readouterr().err
+        assert main([*command, f"--target={server.url}"]) == 1
+        assert f"is a Plait: use --target {server.ws_url}" in capsys.readouterr().err
+
+        monkeypatch.setenv("PLAIT_TOKEN", "sesame")
+        assert main([*command, f"--target={server.ws_url}"]) == 0
+
+    assert "sesame" not in file.read_text()
+
+
 def test_what_is_no_target_is_said_in_one_line(capsys: pytest.CaptureFixture[str]) -> None:
     assert main(["bench", "abandon", "--target=vllm"]) == 1
 

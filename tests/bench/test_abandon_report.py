@@ -78,8 +78,12 @@ def test_where_clients_are_not_always_busy_throughput_is_not_judged() -> None:
     assert [target.met for target in slower] == [True] * 4
 
 
-def test_other_servers_and_other_shares_are_not_judged() -> None:
-    assert verdicts(outcome(0.0), outcome(40.0), outcome(target="llama-server")) == []
+def test_other_servers_and_other_shares_are_not_judged_and_why_is_said() -> None:
+    [only] = report.targets([outcome(0.0), outcome(40.0), outcome(target="llama-server")], 600)
+
+    assert only.met is None
+    assert only.what == "targets are judged at 20 %, beside a 0 % run"
+    assert report.targets([outcome(target="llama-server")], 600) == []
 
 
 def test_a_run_in_which_nothing_is_cancelled_is_not_judged() -> None:

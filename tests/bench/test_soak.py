@@ -9,6 +9,7 @@ import random
 import shlex
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import psutil
@@ -200,6 +201,57 @@ def test_what_is_left_behind_is_named(of: Outcome, what: str) -> None:
     assert missed(of) == [what]
 
 
+def test_memory_of_a_run_too_short_to_judge_it_is_not_measured() -> None:
+    of = outcome(mib_per_hour=1300.0)
+    of.samples = of.samples[:60]
+
+    [memory] = [target for target in report.targets(of) if "own memory" in target.what]
+
+    assert memory.met is None
+    assert memory.measured == "too short to judge memory; run 10 minutes or more"
+
+
+def test_growth_whose_interval_straddles_the_bound_is_undecided() -> None:
+    rng, of = random.Random(1), outcome()
+    of.samples = [sample(at, 300 + rng.gauss(0, 20)) for at in TIMES]
+
+    [memory] = [target for target in report.targets(of) if "own memory" in target.what]
+
+    assert memory.met is None
+    assert memory.measured.startswith("undecided: ")
+
+
+def test_what_the_first_work_of_a_method_opens_is_no_leak() -> None:
+    of = outcome(sample(fds=16))
+    of.cold = ("embed",)
+
+    [found] = [t for t in report.targets(of) if t.what == "descriptors as before"]
+
+    assert (missed(of), found.met) == ([], None)
+    assert "first work of embed" in found.measured
+
+
+def test_only_streams_that_brought_something_and_were_done_warm_a_model_up() -> None:
+    visit: Any = SimpleNamespace(leaving="stays", book=book(ACCEPTED, ITEM, DONE))
+    empty: Any = SimpleNamespace(leaving="stays", book=book(ACCEPTED, told("done", seq=0)))
+    tally = Tally()
+
+    tally.add(visit)
+    tally.add(empty)
+
+    assert (tally.ends["chat", "done"], tally.worked["chat"]) == (2, 1)
+
+
+def test_the_table_of_ends_says_which_are_provoked() -> None:
+    of = outcome()
+    of.ran_seconds = 60.0
+
+    title = report.ends_table(of).title
+
+    assert title.startswith("soak: 1 minute, ")
+    assert "clients provoke error, rejected and lost on purpose" in title
+
+
 def test_weights_that_become_resident_as_they_are_used_are_no_growth() -> None:
     assert missed(outcome(mib_per_hour=100.0, mapped=0.8)) == []
 
@@ -286,5 +338,6 @@ def test_a_short_run_leaves_a_whole_report_and_nothing_behind(tmp_path: Path) ->
     assert met["every stream accepted or rejected, one terminal, dense seqs"] is True
     assert met["slots, KV, streams and connections 0 at rest"] is True
     assert sum(whole["tally"]["ends"].values()) > 0
+    assert whole["cold"] == []
     assert (tmp_path / "soak.md").exists()
     assert (tmp_path / "soak.svg").exists()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import http.client
 import os
 import re
 import signal
@@ -16,8 +17,9 @@ import urllib.error
 import urllib.request
 from asyncio.subprocess import PIPE, STDOUT, Process
 from collections import deque
-from collections.abc import AsyncIterator, Callable, Iterable
-from dataclasses import dataclass
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from urllib.parse import urlsplit
 
 import psutil
 from prometheus_client.parser import text_string_to_metric_families
@@ -28,6 +30,8 @@ START_SECONDS = 900.0  # a first start downloads the model
 STOP_SECONDS = 20.0
 SCRAPE_SECONDS = 10.0
 KEPT_LINES = 30
+ENDPOINT = "/v1/ws"
+TOKEN_VARIABLE = "PLAIT_TOKEN"  # as for `plait conformance`
 
 
 class BenchError(Exception):
@@ -36,18 +40,28 @@ class BenchError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Server:
-    """`url` is http://host:port; `pid` None when the server is not ours."""
+    """`url` is http://host:port; `pid` None when the server is not ours.
+
+    `token` empty: none is shown. `typed`: the URL as its user gave it, for messages.
+    """
 
     url: str
     pid: int | None = None
+    token: str = field(default="", repr=False)
+    typed: str = ""
 
     @property
     def ws_url(self) -> str:
-        return "ws" + self.url.removeprefix("http") + "/v1/ws"
+        return "ws" + self.url.removeprefix("http") + ENDPOINT
+
+    @property
+    def headers(self) -> dict[str, str]:
+        """What a connection or a request shows to be let in."""
+        return {"Authorization": f"Bearer {self.token}"} if self.token else {}
 
     async def metrics(self) -> Metrics:
-        """Raises BenchError when the page cannot be read."""
-        return await asyncio.to_thread(_scrape, self.url + "/metrics")
+        """Raises BenchError when the page cannot be read, or is none of a Plait's."""
+        return await asyncio.to_thread(_scrape, self)
 
     async def cpu_seconds(self) -> tuple[float, float]:
         """(gateway, worker) CPU seconds so far; zeros when the processes are not ours."""
@@ -60,6 +74,25 @@ class Server:
         there theirs is missing). None when the processes are not ours.
         """
         return None if self.pid is None else await asyncio.to_thread(_workers_cpu_seconds, self.pid)
+
+
+def running_server(typed: str, environ: Mapping[str, str] = os.environ) -> Server:
+    """Somebody's, from http://host:port or ws://host:port/v1/ws; shown the token in PLAIT_TOKEN.
+
+    Raises BenchError for what is no such URL.
+    """
+    try:
+        parts = urlsplit(typed)
+    except ValueError as error:
+        raise BenchError(f"{typed} is no URL ({error}): give ws://host:port{ENDPOINT}") from error
+    scheme = {"http": "http", "ws": "http", "https": "https", "wss": "https"}.get(parts.scheme)
+    if scheme is None or not parts.netloc:
+        raise BenchError(f"{typed} is no URL of a Plait: give ws://host:port{ENDPOINT}")
+    if parts.query or "@" in parts.netloc:
+        raise BenchError(f"the URL of a server may hold no secret: set {TOKEN_VARIABLE} to it")
+    path = parts.path.rstrip("/").removesuffix(ENDPOINT)
+    token = environ.get(TOKEN_VARIABLE, "").strip()
+    return Server(f"{scheme}://{parts.netloc}{path}", None, token, typed)
 
 
 @contextlib.asynccontextmanager
@@ -143,15 +176,54 @@ async def wait_or_kill(process: Process, seconds: float) -> None:
         await process.wait()
 
 
-def _scrape(url: str) -> Metrics:
+def _scrape(server: Server) -> Metrics:
+    request = urllib.request.Request(server.url + "/metrics")
+    for name, value in server.headers.items():
+        request.add_unredirected_header(name, value)
     try:
-        with urllib.request.urlopen(url, timeout=SCRAPE_SECONDS) as response:
+        with urllib.request.urlopen(request, timeout=SCRAPE_SECONDS) as response:
             page = response.read().decode()
-    except (OSError, urllib.error.URLError) as error:
-        raise BenchError(f"{url} cannot be read: {error}") from error
-    families = text_string_to_metric_families(page)
-    samples = [sample for family in families for sample in family.samples]
+        families = text_string_to_metric_families(page)
+        samples = [sample for family in families for sample in family.samples]
+    except urllib.error.HTTPError as error:
+        with error:
+            raise BenchError(_refused(server, error.code)) from error
+    except (OSError, http.client.HTTPException) as error:
+        raise BenchError(_unread(server, error)) from error
+    except ValueError as error:  # a page of another kind
+        raise BenchError(_no_plait(server)) from error
+    if not any(sample.name.startswith("plait_") for sample in samples):
+        raise BenchError(_no_plait(server))
     return {(s.name, frozenset(s.labels.items())): s.value for s in samples}
+
+
+def _refused(server: Server, status: int) -> str:
+    shown = server.typed or server.url
+    may = "one that may read metrics (docs/operations.md)"
+    if status == 401 and server.token:
+        return f"{shown} does not know the token in {TOKEN_VARIABLE}: set it to {may}"
+    if status == 401:
+        return f"{shown} asks for a token: set {TOKEN_VARIABLE} to {may}"
+    if status == 403:
+        return f"{shown} lets this token read no metrics: set {TOKEN_VARIABLE} to {may}"
+    if status == 404:
+        return _no_plait(server)
+    return f"the metrics of {shown} cannot be read: HTTP {status}; see that server's log"
+
+
+def _no_plait(server: Server) -> str:
+    return (
+        f"{server.typed or server.url} is no Plait: it has no metrics of one; give the URL that "
+        "`plait serve` prints"
+    )
+
+
+def _unread(server: Server, error: Exception) -> str:
+    shown = server.typed or server.url
+    reason = error.reason if isinstance(error, urllib.error.URLError) else error
+    if isinstance(reason, ConnectionRefusedError):
+        return f"nobody listens at {shown}: is a server running there? Start one: plait serve"
+    return f"the metrics of {shown} cannot be read ({reason}): check the URL and the server"
 
 
 def _cpu_seconds(pid: int) -> tuple[float, float]:

@@ -30,7 +30,7 @@ from plait.bench.output import (
     seconds,
 )
 from plait.bench.report import machine
-from plait.bench.serving import BenchError, Server
+from plait.bench.serving import BenchError, running_server
 from plait.config import default_chat_engine
 
 OWN = {"plait:llamacpp": "llama.cpp", "plait:mlx": "mlx-lm", "plait:scripted": "scripted"}
@@ -210,8 +210,9 @@ def _opening(
 
 @asynccontextmanager
 async def _somebodys_plait(url: str) -> AsyncIterator[PlaitTarget]:
-    base = "http" + url.removeprefix("ws").removesuffix("/v1/ws").rstrip("/")
-    yield PlaitTarget(f"plait at {base.removeprefix('http://')}", Server(base), None)
+    server = running_server(url)
+    await server.metrics()  # what is wrong is said now, not after the other targets have started
+    yield PlaitTarget(f"plait at {server.url.removeprefix('http://')}", server, None)
 
 
 def _engines_of(targets: Sequence[str]) -> str:

@@ -22,7 +22,7 @@ from websockets.exceptions import ConnectionClosed, WebSocketException
 from websockets.typing import Subprotocol
 
 from plait.bench.abandon.target import How, Request
-from plait.bench.serving import BenchError
+from plait.bench.serving import BenchError, Server
 from plait.wire.codec import decode_server, encode_client, encode_params
 from plait.wire.frames import Undecodable
 from plait.wire.messages import (
@@ -147,11 +147,12 @@ class PlaitExchange:
 
 
 @contextlib.asynccontextmanager
-async def chat(ws_url: str, request: Request, sent: Sent) -> AsyncIterator[PlaitExchange]:
+async def chat(server: Server, request: Request, sent: Sent) -> AsyncIterator[PlaitExchange]:
     """Connected and sent; the block's end closes. Raises BenchError when there is no server."""
     try:
         ws = await connect(
-            ws_url,
+            server.ws_url,
+            additional_headers=server.headers,
             subprotocols=[Subprotocol("plait.v1")],
             compression=None,
             proxy=None,
@@ -160,7 +161,7 @@ async def chat(ws_url: str, request: Request, sent: Sent) -> AsyncIterator[Plait
         )
     except (OSError, WebSocketException) as error:
         raise BenchError(
-            f"{ws_url} cannot be reached ({error}); start the server or correct the URL"
+            f"{server.typed or server.ws_url} takes no chat ({error}); see that server's log"
         ) from error
     try:
         exchange = PlaitExchange(ws, sent)

@@ -37,7 +37,7 @@ class PlaitTarget:
     async def open(self, request: Request) -> AsyncIterator[PlaitExchange]:
         sent = Sent(request.index, asyncio.get_running_loop().time())
         self._sent.append(sent)
-        async with chat(self._server.ws_url, request, sent) as exchange:
+        async with chat(self._server, request, sent) as exchange:
             yield exchange
 
     async def begin(self) -> None:

@@ -111,6 +111,10 @@ def targets(
                 same_engine = PEERS.get(outcome.target) == peer.target.partition(",")[0]
                 if same_engine and peer.name == outcome.name:
                     found += _beside(outcome, peer)
+    plaits = [outcome for outcome in outcomes if outcome.target.startswith("plait")]
+    if plaits and not found and not any(outcome.no_cancel for outcome in plaits):
+        what = f"targets are judged at {JUDGED_PERCENT:g} %, beside a 0 % run"
+        found.append(report.Target(what, None, f"give --rates 0 {JUDGED_PERCENT:g}"))
     return found
 
 

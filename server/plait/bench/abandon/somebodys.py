@@ -14,17 +14,18 @@ from time import monotonic
 
 from plait.bench.abandon.cpu_account import CpuAccountant, local_pid
 from plait.bench.abandon.gauges import Gauges, Reading
-from plait.bench.abandon.http_exchange import Address
+from plait.bench.abandon.http_exchange import Address, connected
 from plait.bench.abandon.llama_server import EXTRA, NAME as LLAMA_SERVER
 from plait.bench.abandon.openai_target import OpenAITarget, StreamedAnswer, model_of
 from plait.bench.abandon.served import Sent
 from plait.bench.abandon.target import Account
+from plait.bench.serving import ENDPOINT, BenchError
 
 
 @contextlib.asynccontextmanager
 async def somebodys(address: Address) -> AsyncIterator[OpenAITarget]:
     """Asked for its model and for how it can be asked what it did. Raises BenchError."""
-    model, gauges = address.model or await model_of(address), Gauges(address)
+    model, gauges = await _model_of(address), Gauges(address)
     known = await gauges.read()
     pid = None if known else await asyncio.to_thread(local_pid, address)
     accountant = GaugeAccountant(gauges) if pid is None else CpuAccountant(pid, monotonic)
@@ -35,6 +36,27 @@ async def somebodys(address: Address) -> AsyncIterator[OpenAITarget]:
     if isinstance(accountant, CpuAccountant):
         accountant.target = target
     yield target
+
+
+async def _model_of(address: Address) -> str:
+    try:
+        return address.model or await model_of(address)
+    except BenchError:
+        if await _is_plait(address):
+            ws_url = f"ws{str(address).removeprefix('http')}{ENDPOINT}"
+            raise BenchError(f"{address} is a Plait: use --target {ws_url}") from None
+        raise
+
+
+async def _is_plait(address: Address) -> bool:
+    """Its endpoint says so to whoever asks it for a page."""
+    try:
+        async with connected(address) as exchange:
+            await exchange.send("GET", ENDPOINT)
+            await exchange.next_piece()
+    except BenchError as refusal:
+        return "plait.v1" in str(refusal)
+    return False
 
 
 class GaugeAccountant:

@@ -22,7 +22,7 @@ from rich.progress import BarColumn, Progress as Bar, TextColumn, TimeRemainingC
 from plait.bench.charts import check_charts
 from plait.bench.output import Findings, add_output, positive, publish_measured
 from plait.bench.report import Table, Target, machine
-from plait.bench.serving import BenchError, Server, own_server
+from plait.bench.serving import BenchError, Server, own_server, running_server
 from plait.bench.soak import files, report
 from plait.bench.soak.asking import METHODS, Asking
 from plait.bench.soak.running import Outcome, Plan, Progress, Soak
@@ -51,7 +51,10 @@ def add_arguments(kinds: argparse._SubParsersAction[argparse.ArgumentParser]) ->
         "soak", help="everything clients do, for long: does it leave a trace?"
     )
     command.add_argument("--engine", choices=ENGINES, help="of chats (default: this platform's)")
-    command.add_argument("--url", help="a running server (http://host:port) instead of an own one")
+    command.add_argument(
+        "--url",
+        help="a running server (http://host:port) instead of an own one; it is shown PLAIT_TOKEN",
+    )
     command.add_argument(
         "--methods", nargs="+", choices=METHODS, help="default: those whose models are installed"
     )
@@ -128,7 +131,8 @@ def _write(
 async def _target(url: str | None, engine: str, wanted: list[str] | None) -> AsyncIterator[Target_]:
     names = Names()
     if url is not None:
-        server = Server(url.rstrip("/"))
+        server = running_server(url)
+        await server.metrics()  # says what is wrong better than a handshake does
         yield server, await _offered(server, wanted), names
         return
     engines = engines_of(engine, wanted)
@@ -165,12 +169,12 @@ def engines_of(engine: str, wanted: Sequence[str] | None) -> dict[str, str]:
 
 async def _offered(server: Server, wanted: Sequence[str] | None) -> Asking:
     """What its `welcome` says; scripted models by their name."""
-    async with linked(server.ws_url) as link:
+    async with linked(server) as link:
         methods = link.welcome["methods"]
     offered = {m: methods[m]["models"][0].startswith("scripted") for m in METHODS if m in methods}
     missing = sorted(set(wanted or ()) - offered.keys())
     if missing or not offered:
-        raise BenchError(f"{server.url} does not offer {', '.join(missing) or 'any method'}")
+        raise BenchError(f"{server.typed} does not offer {', '.join(missing) or 'any method'}")
     return Asking({method: offered[method] for method in wanted or offered})
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from plait.bench.charts import Panel, line_charts
 from plait.bench.report import Table, Target
-from plait.bench.soak.report import MIB, growths
+from plait.bench.soak.report import MIB, counted_minutes, growths
 from plait.bench.soak.running import Outcome
 from plait.bench.soak.sampling import GATEWAY, Sample
 from plait.bench.writing import write_json, write_text
@@ -38,7 +38,7 @@ def write(
     text = markdown(facts, tables, targets, outcome.tally.broken)
     write_text(directory / "soak.md", text)
     for name in CHARTS:
-        title = f"{round(outcome.ran_seconds / 60, 1):g} minutes of soak: {facts['engine']}"
+        title = f"{counted_minutes(outcome.ran_seconds)} of soak: {facts['engine']}"
         line_charts(directory / name, title, panels(outcome.samples), columns=COLUMNS)
 
 
@@ -50,6 +50,7 @@ def record(outcome: Outcome) -> dict[str, Any]:
         "plan": asdict(outcome.plan),
         "ran_seconds": outcome.ran_seconds,
         "ended_early": outcome.ended_early,
+        "cold": outcome.cold,
         "tally": {
             "visits": tally.visits,
             "ends": ends,

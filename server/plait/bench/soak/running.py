@@ -1,8 +1,9 @@
 """The soak itself: lanes of visits, samples as they go, and quiet before and after.
 
-First a warm-up, as pools, arenas and caches come with the first use; what is held at rest after it
-is the baseline. Then the run; at its end everybody cancels what is left, and when the server is
-at rest, or refuses to be, the last sample is taken. Does NOT judge, nor ask by itself.
+First a warm-up, as pools, arenas and caches come with the first use: it lasts until every method
+has worked, and what is held at rest after it is the baseline. Then the run; at its end everybody
+cancels what is left, and when the server is at rest, or refuses to be, the last sample is taken.
+Does NOT judge, nor ask by itself.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from time import monotonic
 
@@ -22,6 +23,9 @@ from plait.bench.soak.sampling import Sample, Watch
 from plait.bench.soak.visit import Visit, linked
 
 WARM_UP_SHARE, LONGEST_WARM_UP_SECONDS = 0.15, 60.0
+WARM_STREAMS = 4  # of each method, done with items: as many as a worker has slots by default
+WARM_WAIT_SECONDS = 180.0  # for them; a real model's first work on a busy machine takes long
+WARM_CHECK_SECONDS = 0.5
 QUIET_SECONDS = 60.0  # until all is given back
 SETTLE_SECONDS = 1.0  # for sockets that were closed a moment ago, ours and the server's
 MOST_BROKEN = 20  # kept word for word
@@ -47,7 +51,8 @@ class Plan:
 
 @dataclass(slots=True)
 class Tally:
-    """`ends`: by method and end; `codes`: of errors and rejections; `late`: `released: false`."""
+    """`ends`: by method and end; `codes`: of errors and rejections; `late`: `released: false`;
+    `worked`: by method, streams that were done and had brought something."""
 
     visits: int = 0
     ends: Counter[tuple[str, str]] = field(default_factory=Counter)
@@ -56,6 +61,7 @@ class Tally:
     late: int = 0
     refused: int = 0
     broken: list[str] = field(default_factory=list)
+    worked: Counter[str] = field(default_factory=Counter)
 
     def add(self, visit: Visit) -> None:
         self.visits += 1
@@ -63,13 +69,15 @@ class Tally:
         for life in visit.book.lives.values():
             self.ends[life.method, life.end] += 1
             self.late += life.released is False
+            self.worked[life.method] += life.end == "done" and life.seq > 0
             if life.code is not None:
                 self.codes[life.code] += 1
 
 
 @dataclass(slots=True)
 class Outcome:
-    """`before` and `after`: at rest. `metrics`: pages at the beginning and the end of the run."""
+    """`before` and `after`: at rest. `metrics`: pages at the beginning and the end of the run.
+    `cold`: methods that had not worked `before`, which is no baseline for them."""
 
     plan: Plan
     before: Sample
@@ -79,6 +87,7 @@ class Outcome:
     metrics: tuple[Metrics, Metrics]
     ran_seconds: float
     ended_early: bool
+    cold: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,7 +122,9 @@ class Soak:
         """Raises BenchError when the server cannot be reached, or is lost for good."""
         plan = self._plan
         warming = random.Random(f"{plan.seed} warm-up")
-        await self._load("warm-up", plan.warm_up_seconds, Tally(), [], warming)
+        warm = Tally()
+        await self._load("warm-up", plan.warm_up_seconds, warm, [], warming, self._cold)
+        cold = self._cold(warm)
         before = await self._rest(Tally(), None)
         tally, samples = Tally(), list[Sample]()
         began, first = monotonic(), await self._server.metrics()
@@ -121,7 +132,11 @@ class Soak:
         ran, last = monotonic() - began, await self._server.metrics()
         after = await self._rest(tally, before)
         early = self._stopped.is_set()
-        return Outcome(plan, before, after, samples, tally, (first, last), ran, early)
+        return Outcome(plan, before, after, samples, tally, (first, last), ran, early, cold)
+
+    def _cold(self, tally: Tally) -> tuple[str, ...]:
+        """Methods that have not worked yet."""
+        return tuple(m for m in sorted(self._asking.scripted) if tally.worked[m] < WARM_STREAMS)
 
     async def _load(
         self,
@@ -130,12 +145,21 @@ class Soak:
         tally: Tally,
         samples: list[Sample],
         rng: random.Random,
+        wanting: Callable[[Tally], Collection[str]] = lambda _: (),
     ) -> None:
+        """Longer while something is `wanting`, within WARM_WAIT_SECONDS."""
         over = asyncio.Event()
         async with asyncio.TaskGroup() as tasks:
             for _ in range(self._plan.clients):
                 tasks.create_task(self._run_lane(tally, over, random.Random(rng.random())))
             await self._watch_on(phase, seconds, tally, samples)
+            began = monotonic()
+            while (
+                wanting(tally)
+                and monotonic() < began + WARM_WAIT_SECONDS
+                and not self._stopped.is_set()
+            ):
+                await self._watch_on(phase, WARM_CHECK_SECONDS, tally, samples)
             over.set()
             for visit in list(self._visits):
                 await visit.hurry()
@@ -154,7 +178,7 @@ class Soak:
                 await asyncio.sleep(0.1)  # a client that is turned away comes again
 
     async def _visit(self, tally: Tally, over: asyncio.Event, rng: random.Random) -> None:
-        async with linked(self._server.ws_url) as link:
+        async with linked(self._server) as link:
             visit = Visit(link, self._asking, rng)
             self._visits.add(visit)
             try:

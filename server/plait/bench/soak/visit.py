@@ -23,7 +23,7 @@ from typing import Any, Literal
 import websockets
 from websockets.asyncio.client import ClientConnection
 
-from plait.bench.serving import BenchError
+from plait.bench.serving import BenchError, Server
 from plait.bench.soak.asking import GARBAGE, Asking, Frame, bad_message
 from plait.bench.soak.books import Book, Broken, Life
 
@@ -67,17 +67,18 @@ class Link:
 
 
 @contextlib.asynccontextmanager
-async def linked(url: str) -> AsyncIterator[Link]:
+async def linked(server: Server) -> AsyncIterator[Link]:
     """Welcomed, and closed at the end of the block. Raises BenchError when it cannot connect."""
     try:
         ws = await websockets.connect(
-            url,
+            server.ws_url,
+            additional_headers=server.headers,
             subprotocols=[websockets.Subprotocol("plait.v1")],
             compression=None,
             close_timeout=1,
         )
     except (OSError, TimeoutError, websockets.InvalidHandshake) as error:
-        raise BenchError(f"{url} takes no connection: {error}") from error
+        raise BenchError(f"{server.typed or server.url} takes no connection: {error}") from error
     try:
         yield Link(ws, await _welcome(ws))
     finally:
