@@ -6,6 +6,8 @@ import json
 import os
 import socket
 import sys
+import threading
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -70,6 +72,75 @@ def test_a_taken_port_is_the_next_thing_to_mend(tmp_path: Path) -> None:
     assert "is taken" in finding(report, "port").detail
     assert any("what is on port" in step for step in report.next_steps)
     assert "plait serve" not in report.next_steps
+
+
+@pytest.fixture
+def occupied(tmp_path: Path) -> Iterator[Callable[[bytes], None]]:
+    """The configured port is taken by what answers one request with these bytes."""
+    threads = []
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        (tmp_path / "plait.toml").write_text(f"port = {taken.getsockname()[1]}")
+
+        def answer(said: bytes) -> None:
+            asked, _ = taken.accept()
+            with asked:
+                asked.recv(4096)
+                asked.sendall(said)
+
+        def begin(said: bytes) -> None:
+            threads.append(threading.Thread(target=answer, args=(said,), daemon=True))
+            threads[0].start()
+
+        yield begin
+        threads[0].join(30)
+
+
+def test_a_plait_that_serves_already_is_no_problem(occupied: Callable[[bytes], None]) -> None:
+    occupied(b'HTTP/1.1 200 OK\r\n\r\n{"ready": true, "models": {"tiny": "ready"}}')
+
+    report = doctor.examine()
+
+    port = finding(report, "port")
+    assert (port.status, port.detail[:29]) == ("ok", "Plait is serving here already")
+    assert port.next_step.startswith("Open http://127.0.0.1:")
+    assert "plait serve" not in report.next_steps
+
+
+def test_a_plait_that_is_not_ready_is_told_as_such(occupied: Callable[[bytes], None]) -> None:
+    occupied(b'HTTP/1.1 503 x\r\n\r\n{"ready": false, "models": {"tiny": "failed"}}')
+
+    port = finding(doctor.examine(), "port")
+
+    assert port.status == "note"
+    assert "not every model is ready" in port.detail
+    assert "/readyz" in port.next_step
+
+
+@pytest.mark.parametrize(
+    ("said", "what"),
+    [
+        (b"HTTP/1.0 404 Not Found\r\n\r\nno", "answers HTTP 404"),
+        (b"HTTP/1.1 200 OK\r\n\r\n[]", "answers HTTP 200"),
+        (b"SSH-2.0-x\r\n", "speaks no HTTP"),
+    ],
+)
+def test_another_program_on_the_port_is_told_by_its_answer(
+    occupied: Callable[[bytes], None], said: bytes, what: str
+) -> None:
+    occupied(said)
+
+    port = finding(doctor.examine(), "port")
+
+    assert f"taken by another program, which {what}" in port.detail
+    assert "what is on port" in port.next_step
+
+
+def test_what_does_not_answer_may_be_a_plait_that_still_starts(
+    occupied: Callable[[bytes], None],
+) -> None:
+    occupied(b"")
+
+    assert "perhaps by another plait" in finding(doctor.examine(), "port").detail
 
 
 def test_engines_are_found_without_importing_them() -> None:

@@ -1,22 +1,27 @@
 """`plait doctor`: what this machine has, what is missing, and what to do next.
 
 Only looks: engines are found through their package metadata, never imported (a broken native
-library would end the doctor too), nothing is downloaded, no file is changed.
+library would end the doctor too), nothing is downloaded, no file is changed. Where the port is
+taken, what listens there is asked once, on this machine only.
 Does NOT know: how engines are loaded, what the server does.
 """
 
 from __future__ import annotations
 
 import ctypes.util
+import errno
 import json
 import os
 import platform
 import shutil
+import socket
 import sys
+import time
 from dataclasses import asdict, dataclass
 from importlib import metadata
 from pathlib import Path
 from typing import Literal
+from urllib.parse import urlsplit
 
 import psutil
 
@@ -41,6 +46,9 @@ Status = Literal["ok", "note", "fail"]
 GB = 1e9
 _LEAST_MEMORY_BYTES = 2 * GB  # the starter model with 4 slots takes about half of it
 _LEAST_DISK_BYTES = 1 * GB
+_LOOPBACK = ("127.0.0.1", "localhost", "::1")
+_ASKING_SECONDS = 1.0
+_MOST_ANSWER_BYTES = 1 << 16
 _BROWSERS = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "firefox")
 _MAC_BROWSERS = ("Google Chrome", "Chromium", "Safari", "Firefox")
 
@@ -74,7 +82,8 @@ class Report:
     @property
     def _ready(self) -> bool:
         """Whether `plait serve`, as it is configured, would start now."""
-        return self.healthy and all(f.status == "ok" for f in self.findings if f.subject == "port")
+        ports = [f for f in self.findings if f.subject == "port"]
+        return self.healthy and all(f.status == "ok" and not f.next_step for f in ports)
 
     def as_json(self) -> str:
         findings = [asdict(finding) for finding in self.findings]
@@ -207,10 +216,49 @@ def _port(config: Config) -> Finding:
             listen(listening, config.host, config.port)
             port = listening.getsockname()[1]
     except PortUnavailable as error:
+        if getattr(error.__cause__, "errno", None) == errno.EADDRINUSE:
+            return _taken(config, error)
         return Finding("port", "note", error.message, error.next_step)
     return Finding(
         "port", "ok", f"free; the playground will be {playground_url(config.host, port)}"
     )
+
+
+def _taken(config: Config, error: PortUnavailable) -> Finding:
+    page = urlsplit(playground_url(config.host, config.port))
+    answer = _asked(str(page.hostname), config.port) if page.hostname in _LOOPBACK else b""
+    if not answer:  # also a plait that still fetches its models: it has bound, and does not listen
+        return Finding("port", "note", error.message, error.next_step)
+    head, _, body = answer.partition(b"\r\n\r\n")
+    try:
+        ready = json.loads(body)["ready"]
+    except (ValueError, LookupError, TypeError, RecursionError):
+        protocol, status, *_ = [*head.decode("latin-1").split(maxsplit=2), "", ""]
+        answers = f"answers HTTP {status[:3]}" if protocol.startswith("HTTP/") else "speaks no HTTP"
+        detail = f"port {config.port} is taken by another program, which {answers}"
+        return Finding("port", "note", detail, error.next_step)
+    url = page.geturl()
+    if ready is True:
+        return Finding("port", "ok", f"Plait is serving here already: {url}", f"Open {url}")
+    detail = f"Plait is serving here already, at {url}, but not every model is ready"
+    return Finding("port", "note", detail, f"{url}readyz and its log say which.")
+
+
+def _asked(host: str, port: int) -> bytes:
+    """What answers there to a request for /readyz, as far as it came within a second."""
+    answer, end = b"", time.monotonic() + _ASKING_SECONDS
+    request = f"GET /readyz HTTP/1.1\r\nHost: {host}:{port}\r\nConnection: close\r\n\r\n"
+    try:
+        with socket.create_connection((host, port), _ASKING_SECONDS) as asking:
+            asking.sendall(request.encode())
+            while (left := end - time.monotonic()) > 0 and len(answer) < _MOST_ANSWER_BYTES:
+                asking.settimeout(left)
+                if not (part := asking.recv(4096)):
+                    break
+                answer += part
+    except OSError:
+        pass  # what came until then tells what it is
+    return answer
 
 
 def _browser() -> Finding:
