@@ -35,8 +35,15 @@ LABELS = {"python": "Python"}  # where it is not the fact's name and a colon
 # Options that name what is written -> what it is called.
 WRITTEN = {"chart": "chart", "report": "report", "json": "figures"}
 
-__all__ = ["EXIT_USAGE", "Findings", "add_output", "positive", "progress", "publish_measured"]
-__all__ += ["seconds"]
+__all__ = [
+    "EXIT_USAGE",
+    "Findings",
+    "add_output",
+    "positive",
+    "progress",
+    "publish_measured",
+    "seconds",
+]
 
 
 @dataclass(frozen=True, slots=True)
