@@ -25,12 +25,12 @@ from plait.bench import (
 )
 from plait.bench.abandon import cli as abandon_cli
 from plait.bench.gateway import cli as gateway_cli
+from plait.bench.meanwhile import progress
 from plait.bench.output import (
     EXIT_USAGE,
     Findings,
     add_output,
     positive,
-    progress,
     publish_measured,
 )
 from plait.bench.serving import Server, own_server

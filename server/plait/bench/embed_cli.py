@@ -9,7 +9,8 @@ import argparse
 
 from plait.bench import embed_report, embedding, stopping
 from plait.bench.chatting import direct_engine
-from plait.bench.output import Findings, add_output, positive, progress, publish_measured
+from plait.bench.meanwhile import progress
+from plait.bench.output import Findings, add_output, positive, publish_measured
 from plait.bench.serving import own_server
 from plait.client import Client, connect
 from plait.engines.base import LoadSpec

@@ -8,7 +8,8 @@ from __future__ import annotations
 import argparse
 
 from plait.bench import fairness, fairness_report
-from plait.bench.output import Findings, add_output, positive, progress, publish_measured
+from plait.bench.meanwhile import progress
+from plait.bench.output import Findings, add_output, positive, publish_measured
 from plait.bench.serving import own_server
 from plait.config import default_chat_engine
 

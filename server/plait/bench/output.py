@@ -22,7 +22,6 @@ from rich.console import Console
 from rich.table import Table as RichTable
 
 from plait.bench import report
-from plait.bench.meanwhile import progress
 from plait.bench.serving import BenchError
 from plait.bench.writing import check_writable, write_json
 from plait.errors import PlaitError
@@ -34,16 +33,6 @@ EXIT_USAGE = 2
 LABELS = {"python": "Python"}  # where it is not the fact's name and a colon
 # Options that name what is written -> what it is called.
 WRITTEN = {"chart": "chart", "report": "report", "json": "figures"}
-
-__all__ = [
-    "EXIT_USAGE",
-    "Findings",
-    "add_output",
-    "positive",
-    "progress",
-    "publish_measured",
-    "seconds",
-]
 
 
 @dataclass(frozen=True, slots=True)

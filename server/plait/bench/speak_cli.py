@@ -11,7 +11,8 @@ import contextlib
 from dataclasses import asdict
 
 from plait.bench import speak_report, speaking, stopping
-from plait.bench.output import Findings, add_output, positive, progress, publish_measured
+from plait.bench.meanwhile import progress
+from plait.bench.output import Findings, add_output, positive, publish_measured
 from plait.bench.sentences import WORDS
 from plait.bench.serving import own_server
 from plait.bench.speak_stock import Package, stock_speaker, stock_spec

@@ -14,7 +14,8 @@ from pathlib import Path
 
 from plait.bench import stopping, transcribe_report, transcribing
 from plait.bench.clips import Clip, read_clip, shipped_clip
-from plait.bench.output import Findings, add_output, positive, progress, publish_measured
+from plait.bench.meanwhile import progress
+from plait.bench.output import Findings, add_output, positive, publish_measured
 from plait.bench.serving import BenchError, Server, own_server
 from plait.bench.transcribe_report import Offline
 from plait.bench.transcribe_stock import stock_text

@@ -21,11 +21,11 @@ from plait.bench.abandon.plait_target import PlaitTarget, open_own
 from plait.bench.abandon.running import Terms
 from plait.bench.abandon.schedule import Plan
 from plait.bench.abandon.target import Target
+from plait.bench.meanwhile import progress
 from plait.bench.output import (
     Findings,
     add_output,
     positive,
-    progress,
     publish_measured,
     seconds,
 )

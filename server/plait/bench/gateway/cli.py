@@ -24,11 +24,11 @@ from plait.bench.gateway import (
 )
 from plait.bench.gateway.rates import Load
 from plait.bench.gateway.sides import OFFERED_PER_SECOND, Sides, own_sides
+from plait.bench.meanwhile import progress
 from plait.bench.output import (
     Findings,
     add_output,
     positive,
-    progress,
     publish_measured,
     seconds,
 )
